@@ -254,7 +254,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			return nil
 		case <-timer.C:
 		case ev = <-a.events:
-			a.hear(ev)
+			a.handle(ev)
 		case <-a.deps.Certificate.Changed():
 			a.connections.renew()
 			ev = session.Changed{}

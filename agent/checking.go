@@ -114,9 +114,9 @@ func sameSpecs(a, b []*protocol.CheckSpec) bool {
 	return slices.EqualFunc(a, b, func(x, y *protocol.CheckSpec) bool { return proto.Equal(x, y) })
 }
 
-// told reports whether it is known which checks to run. If the bootstrap document says that there
-// are checks, they arrive with the welcome message.
-func (a *Agent) told() bool {
+// checksKnown reports whether it is known which checks to run. If the bootstrap document says that
+// there are checks, they arrive with the welcome message.
+func (a *Agent) checksKnown() bool {
 	return a.heard || a.assignment.ConfigHash != "" || !a.cfg.Bootstrap.Checked
 }
 

@@ -96,7 +96,7 @@ func (a *Agent) fileStates() []*protocol.FileState {
 // not looked at before it is known what in it is secret.
 func (a *Agent) filesChanged() {
 	list, _ := a.checked()
-	healthy, _ := health(a.told(), list)
+	healthy, _ := health(a.checksKnown(), list)
 	if number := a.deps.Secrets.Number(); number != a.secretNumber {
 		a.secretNumber = number
 		a.wantChecks(healthy, a.kept)

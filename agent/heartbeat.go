@@ -15,8 +15,9 @@ type beat struct {
 	sent     time.Time
 }
 
-// hear takes what a replica says of reports. A report that was not accepted is sent again.
-func (b *beat) hear(m *protocol.GatewayMessage) {
+// handle takes from a message of a replica what concerns reports. A report that was not accepted is
+// sent again.
+func (b *beat) handle(m *protocol.GatewayMessage) {
 	switch kind := m.GetKind().(type) {
 	case *protocol.GatewayMessage_Welcome:
 		b.known = kind.Welcome.GetProtocol() >= protocol.Heartbeats

@@ -40,7 +40,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		r.Certificate = &protocol.OwnCertificate{Issuer: papers.Issuer, Ends: timestamppb.New(papers.Ends)}
 	}
 	r.Checks, r.WorkloadExit = a.checked()
-	r.Healthy, r.Why = health(a.told(), r.Checks)
+	r.Healthy, r.Why = health(a.checksKnown(), r.Checks)
 	r.Files, r.FilesRoots = a.fileStates(), a.deps.Files.Roots()
 	if why := a.incomplete(); r.Healthy && why != "" {
 		r.Healthy, r.Why = false, why

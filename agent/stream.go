@@ -144,13 +144,13 @@ func (a *Agent) stoppedFor() int64 {
 	return 0
 }
 
-// hear takes what concerns the certificate and reports from what a replica says.
-func (a *Agent) hear(ev session.Event) {
+// handle takes from a message of a replica what concerns the certificate and reports.
+func (a *Agent) handle(ev session.Event) {
 	said, ok := ev.(session.Heard)
 	if !ok || a.streams[said.Stream] == nil {
 		return
 	}
-	a.streams[said.Stream].beat.hear(said.Message)
+	a.streams[said.Stream].beat.handle(said.Message)
 	switch kind := said.Message.GetKind().(type) {
 	case *protocol.GatewayMessage_Welcome:
 		a.deps.Certificate.Tell(kind.Welcome.GetNow())

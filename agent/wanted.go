@@ -48,7 +48,7 @@ func (a *Agent) applyWanted(w *protocol.Wanted) {
 	if w.GetLifecycle() != "" {
 		now.Lifecycle = w.GetLifecycle()
 	}
-	knew := a.told()
+	knew := a.checksKnown()
 	list, _ := a.checked()
 	healthy, _ := health(knew, list) // before anything new: a check that comes with an update begins with this verdict
 	hash := w.GetConfigHash()

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A replica writes its own record again when it is deleted or spoilt: agents and operators learn
+// A replica writes its own record again when it is deleted or spoiled: agents and operators learn
 // from it where the replica is.
 //
 // proves SAFE-16

@@ -68,7 +68,7 @@ func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 	entries := make([]store.JournalEntry, len(told))
 	for i, a := range told {
 		entries[i] = store.JournalEntry{
-			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
+			Rule: a.Rule, What: a.What(), Effect: a.Effect, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
 			From: a.From, To: a.To, Verdict: a.Verdict, Facts: a.Facts, Revision: s.Revision,
 			Kind: a.Kind, Cause: a.Cause, Replacement: a.Replacement,
 			Counterfactual: a.Counterfactual, Otherwise: reason.Otherwise(a.Counterfactual, ""),

@@ -194,15 +194,15 @@ func TestEntriesEndThoughEtcdChangesItsLeader(t *testing.T) {
 	})
 }
 
-// deaf is a store that ends no lease for as long as err is set.
-type deaf struct {
+// keepsLeases is a store that ends no lease for as long as err is set.
+type keepsLeases struct {
 	store.Store
 	mu    sync.Mutex
 	err   error
 	tries int
 }
 
-func (s *deaf) Revoke(ctx context.Context, id store.LeaseID) error {
+func (s *keepsLeases) Revoke(ctx context.Context, id store.LeaseID) error {
 	s.mu.Lock()
 	err := s.err
 	s.tries++
@@ -220,7 +220,7 @@ func (s *deaf) Revoke(ctx context.Context, id store.LeaseID) error {
 func TestEntriesThatCannotBeDeleted(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(time.Hour) })
-		book, d := newLogbook(), &deaf{err: store.ErrUnknown}
+		book, d := newLogbook(), &keepsLeases{err: store.ErrUnknown}
 		w.start("one", book.kept, func(_ *coordinator.Config, deps *coordinator.Deps) {
 			d.Store, deps.Store = deps.Store, d
 		})

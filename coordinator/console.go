@@ -20,7 +20,7 @@ const consoleTimeout = 3 * time.Second
 // answer; if the removal has to be repeated, it asks again.
 func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.Instance) {
 	console, keeps := p.(provider.Console)
-	if !keeps || !rec.Dead || t.told(rec.ID) || t.consoleKept(rec.ID) {
+	if !keeps || !rec.Dead || t.exitReported(rec.ID) || t.consoleKept(rec.ID) {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, consoleTimeout)
@@ -97,8 +97,8 @@ func (t *term) forget(id string) {
 	delete(t.consoles, id)
 }
 
-// told reports whether an instance's last report has the exit of its workload.
-func (t *term) told(id string) (told bool) {
-	t.r.cache.View(func(c *cache.Content) { told = c.Reports[id].Record.Workload != nil })
-	return told
+// exitReported reports whether an instance's last report has the exit of its workload.
+func (t *term) exitReported(id string) (reported bool) {
+	t.r.cache.View(func(c *cache.Content) { reported = c.Reports[id].Record.Workload != nil })
+	return reported
 }

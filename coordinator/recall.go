@@ -17,7 +17,7 @@ const (
 
 // recall reads from etcd's history what unreadable keys said before, if no cache has it (SAFE-16).
 // What cannot be read now is retried in the next step.
-func (t *term) recall(ctx context.Context, wanted []evidence.Spoilt) {
+func (t *term) recall(ctx context.Context, wanted []evidence.UnreadableKey) {
 	ctx, cancel := context.WithTimeout(ctx, recallTakes)
 	defer cancel()
 	for _, s := range wanted {

@@ -101,7 +101,7 @@ type Replica struct {
 	mu           sync.Mutex
 	term         *term // while this replica leads
 	gateway      *gateway.Gateway
-	standing     Standing // except what is read from its source
+	status       ReplicaStatus // except what is read from its source
 	disturbances int
 	last         *store.Disturbance
 	goesOn       map[string]time.Time // disturbances that are logged, and when each was noted last
@@ -207,7 +207,7 @@ func (r *Replica) Run(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	r.gateway, r.standing.ShardID = gw, shard.ID
+	r.gateway, r.status.ShardID = gw, shard.ID
 	r.mu.Unlock()
 
 	// The cache outlives the rest, so that the parts that stop still see what happens.
@@ -235,15 +235,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
 	r.startWatchers(ctx, gw, &parts)
-	sessions, endSessions := context.WithCancel(ctx)
-	defer endSessions()
-	r.mu.Lock()
-	r.endSessions = endSessions
-	r.mu.Unlock()
-	parts.Go(func() {
-		defer close(r.sessionsGone)
-		r.sessions(sessions, shard)
-	})
+	defer r.startSessions(ctx, shard, &parts)()
 	r.log.Info("serving agents", "address", r.cfg.Advertise, "shard", r.cfg.Shard, "shard_id", shard.ID)
 	r.nowServing(r.cfg.Advertise)
 	r.deps.Ready(r.cfg.Advertise)
@@ -274,6 +266,20 @@ func (r *Replica) newGateway(shardID string) (*gateway.Gateway, error) {
 
 		Authorities: r.deps.Authorities,
 	})
+}
+
+// startSessions takes part in elections until ctx ends, the returned function is called or the
+// replica abdicates.
+func (r *Replica) startSessions(ctx context.Context, shard store.Shard, parts *sync.WaitGroup) (end func()) {
+	sessions, end := context.WithCancel(ctx)
+	r.mu.Lock()
+	r.endSessions = end
+	r.mu.Unlock()
+	parts.Go(func() {
+		defer close(r.sessionsGone)
+		r.sessions(sessions, shard)
+	})
+	return end
 }
 
 // startWatchers starts what watches the replica itself, its files and its keys until ctx ends.
@@ -378,12 +384,12 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 }
 
 const (
-	shortestPause = 100 * time.Millisecond // before standing again after a term that failed
+	shortestPause = 100 * time.Millisecond // before the next election after a term that failed
 	longestPause  = 2 * time.Second
 	longTerm      = 10 * time.Second // a longer term did not fail at once
 )
 
-// errElection means that standing for election failed, so the session is of no further use.
+// errElection means that the election failed, so the session is of no further use.
 var errElection = errors.New("election failed")
 
 // campaign stands for election, leads once it has won, and resigns.

@@ -215,7 +215,7 @@ func TestMachineComesUpWithWhatIsWantedByThen(t *testing.T) {
 		ids := w.up(2)
 		down := ""
 		for _, id := range ids {
-			w.setMood(id, mood{deaf: true}) // it is told, and crashes before it has taken it in
+			w.setMood(id, mood{ignores: true}) // it is told, and crashes before it has taken it in
 		}
 		w.edit("web", func(g *store.Group) { g.Workload.Run = []string{"serve", "--better"} })
 		w.until(time.Minute, "one is told to restart its workload", func() bool {

@@ -103,7 +103,7 @@ func TestVarsAreUpdatedLive(t *testing.T) {
 func TestLiveUpdateThatIsNotConfirmedKeepsTheOthers(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.start("one")
-		w.setEveryone(mood{deaf: true})
+		w.setEveryone(mood{ignores: true})
 		g := w.serving(3)
 		w.apply(g)
 		ids := w.up(3)
@@ -140,7 +140,7 @@ func TestRollbackIsConfirmedByAFreshReport(t *testing.T) {
 		g := w.serving(3)
 		w.apply(g)
 		ids := w.up(3)
-		w.setEveryone(mood{deaf: true})
+		w.setEveryone(mood{ignores: true})
 		w.edit("web", func(g *store.Group) { g.Vars = map[string]string{"greeting": "hi"} })
 		w.until(time.Minute, "the first is sent it", func() bool {
 			return slices.ContainsFunc(ids,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider/balancer"
 	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/store"
@@ -110,15 +111,17 @@ func (t *term) tellMember(ctx context.Context, c plan.MemberCall) {
 	}
 	switch {
 	case c.Again:
-		entry.Rule, entry.What = "LB-3", "put back into load balancer "+c.Balancer
+		entry.Rule, entry.Effect.Kind = "LB-3", store.EffectPutBack
 		entry.Why = "it was there, and another client has changed or removed it"
 	case c.Group == "":
-		entry.Rule, entry.What = "LB-3", "removed from load balancer "+c.Balancer
+		entry.Rule, entry.Effect.Kind = "LB-3", store.EffectTakenOut
 		entry.Why = "the instance was deleted before"
 	case c.Kind == plan.MemberRemove:
-		entry.What, entry.Why = "removed from load balancer "+c.Balancer, "it leaves"
+		entry.Effect.Kind, entry.Why = store.EffectTakenOut, "it leaves"
 	default:
 		return
 	}
+	entry.Effect.Names = []string{c.Balancer}
+	entry.What = reason.Effect(entry.Effect)
 	t.tell(ctx, entry)
 }

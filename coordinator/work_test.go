@@ -15,11 +15,11 @@ import (
 
 // mood is how an agent behaves, and what it works with.
 type mood struct {
-	mute   bool // says nothing
-	sick   bool // reports that it is not healthy
-	deaf   bool // does not take in what is wanted
-	leaves bool // says goodbye, since its machine is to be emptied, and then nothing
-	cure   int  // what ends the sickness: see the constants
+	mute    bool // says nothing
+	sick    bool // reports that it is not healthy
+	ignores bool // does not take in what is wanted
+	leaves  bool // says goodbye, since its machine is to be emptied, and then nothing
+	cure    int  // what ends the sickness: see the constants
 
 	notice bool          // reports that its machine will end
 	in     time.Duration // then
@@ -171,7 +171,7 @@ func (k *work) done() (restarts, hooks []string) {
 
 // obey does what is wanted, once, and says whether there is news of it.
 func (a *agent) obey(want *protocol.Wanted, m mood, hook *time.Timer) (news bool) {
-	if m.deaf {
+	if m.ignores {
 		return false
 	}
 	k := a.work

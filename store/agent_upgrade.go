@@ -38,9 +38,9 @@ type AgentUpgrade struct {
 	Token     string   `json:"token"` // tells this offer from others, in what the agent reports
 	Within    Duration `json:"within"`
 	Downgrade bool     `json:"downgrade,omitempty"`
-	// Installed: the agent says that it is of the version, and is to prove it.
+	// Installed: the agent reports this version, and has not proved yet that it works.
 	Installed bool `json:"installed,omitempty"`
-	// Withdrawn: the agent is told nothing of it any more, but may have begun before it heard so.
+	// Withdrawn: the offer is no longer sent, but the agent may have begun before.
 	Withdrawn bool  `json:"withdrawn,omitempty"`
 	Timer     Timer `json:"timer"` // without an answer, or a proof, until then it has failed
 }
@@ -67,8 +67,9 @@ type AgentWave struct {
 	Stopped string    `json:"stopped,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at,omitzero"`
-	// Forgiven are the tokens of offers whose versions were taken back: before the wave, in a drill,
-	// or before an operator ordered another try. An instance stands for a report without a token.
+	// Forgiven are the tokens of offers whose failures do not count: those before the wave, in a
+	// drill, or before an operator ordered another try. For a report without a token it is the
+	// instance.
 	Forgiven []string `json:"forgiven,omitempty"`
 }
 
@@ -88,7 +89,7 @@ type UpgradeReport struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// Same reports whether two reports tell the same, or nothing.
+// Same reports whether two reports are equal; nil is a report of nothing.
 func (u *UpgradeReport) Same(o *UpgradeReport) bool {
 	return u == o || u != nil && o != nil && *u == *o
 }

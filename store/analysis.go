@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Analysis is a number from outside that a roll is judged by (ROLL-5). The source stands in the
-// replica's own configuration; the group names it (SEC-7).
+// Analysis is a number from outside by which a roll is judged (ROLL-5). The source is configured at
+// the replicas, and the group names it (SEC-7).
 type Analysis struct {
 	From string   `json:"from"`
 	Max  *float64 `json:"max,omitempty"` // nil: no bound

@@ -16,9 +16,10 @@ type AuthorityLimits struct {
 
 // AuthorityState is an authority for workloads' certificates as a replica has it now.
 type AuthorityState struct {
-	// Issuer names what signs: it is another one when all certificates are issued again.
+	// Issuer names the signer. When it changes, all certificates are issued again.
 	Issuer string `json:"issuer,omitempty"`
-	// Of the first certificate to trust: for an authority of one's own, the one that signs.
+	// Name, Begins and Ends are of the first trusted certificate: for an authority in files,
+	// the signing certificate.
 	Name   string    `json:"name,omitempty"`
 	Begins time.Time `json:"begins,omitzero"`
 	Ends   time.Time `json:"ends,omitzero"`

@@ -11,7 +11,7 @@ import (
 // balancers themselves; a group only names them (SEC-7).
 type LoadBalancer struct {
 	Name string `json:"name"`
-	// Port is the port of the members; empty: the one that the provider tells with the address.
+	// Port is the port of the members; empty: the port that the provider reports with the address.
 	Port     Port           `json:"port,omitempty"`
 	Weight   int            `json:"weight,omitempty"` // 0: the balancer's default
 	Settings map[string]any `json:"settings,omitempty"`
@@ -31,7 +31,7 @@ type Traffic struct {
 	Timer *Timer `json:"timer,omitempty"`
 }
 
-// TrafficState is what is wanted of a membership.
+// TrafficState is the wanted state of a membership.
 type TrafficState string
 
 // The states of a membership.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Amount is a number of instances, or a percentage of a group's size (REC-18): below zero it is a
-// percentage, so that -25 is 25%.
+// Amount is a number of instances or, if it is negative, a percentage of a group's size (REC-18):
+// -25 is 25%.
 type Amount int
 
 // Percent returns a percentage of a group's size.

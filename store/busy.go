@@ -42,11 +42,11 @@ func (b *BusySpec) Patience() time.Duration {
 // a name like that.
 const IdleCheck = "is idle"
 
-// Asked reports whether agents are told to find it out.
+// Asked reports whether agents check whether their workload is busy.
 func (b BusyProbe) Asked() bool { return b.check() != nil }
 
-// check returns what its agent is told to do; nil: nothing. So agents of a release before do it
-// too.
+// check returns the probe as a check of the workload; nil if there is none. An agent of a release
+// before can run it too.
 func (b BusyProbe) check() *Check {
 	c := DefaultCheck()
 	c.Name, c.Optional = IdleCheck, true

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Check is one application check (DET-9). Exactly one of its kinds is set. ${name} stands for a
-// variable or a fact of the machine in every text of it.
+// Check is one application check (DET-9). Exactly one of its kinds is set. In all its texts,
+// ${name} is replaced by a variable or a fact of the machine.
 type Check struct {
 	Name    string        `json:"name"`
 	HTTP    *HTTPCheck    `json:"http,omitempty"`
@@ -75,7 +75,7 @@ type ProcessCheck struct {
 	PIDFile string `json:"pid_file,omitempty"`
 }
 
-// Port is a port's number, or a text like ${port} that stands for one.
+// Port is a port's number, or a text like ${port} that becomes one.
 type Port string
 
 // MarshalJSON writes a number where it is one.
@@ -105,7 +105,7 @@ func (p *Port) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(p))
 }
 
-// DefaultCheck returns a check of which only the kind is missing.
+// DefaultCheck returns a check with all defaults, without a kind.
 func DefaultCheck() Check {
 	return Check{
 		Interval: Duration(2 * time.Second), Timeout: Duration(time.Second), UnhealthyThreshold: 2,
@@ -113,7 +113,7 @@ func DefaultCheck() Check {
 	}
 }
 
-// UnmarshalJSON fills in the defaults of what is left out.
+// UnmarshalJSON fills in the defaults of fields that are left out.
 func (c *Check) UnmarshalJSON(data []byte) error {
 	type plain Check
 	p := plain(DefaultCheck())
@@ -124,11 +124,11 @@ func (c *Check) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// strictCheck is a Check whose unknown fields are errors where a decoder was told so.
+// strictCheck is a Check without UnmarshalJSON: a decoder's DisallowUnknownFields applies to it.
 type strictCheck Check
 
-// knownChecks refuses unknown fields in the checks of a spec: Check reads itself, so that the
-// decoder's own refusal ends there.
+// knownChecks refuses unknown fields in the checks of a spec. Check has an UnmarshalJSON of its
+// own, to which the decoder's DisallowUnknownFields does not apply.
 func knownChecks(spec []byte) error {
 	var only struct {
 		Checks []json.RawMessage `json:"checks"`
@@ -172,7 +172,7 @@ func (c *Check) Kind() string {
 // oneKind reports whether the check has exactly one kind.
 func (c *Check) oneKind() bool { return slices.Contains(CheckKinds, c.Kind()) }
 
-// subject returns what tells a check from others of its kind at a glance.
+// subject returns what distinguishes a check from others of its kind, for people.
 func (c *Check) subject() string {
 	switch {
 	case c.HTTP != nil:

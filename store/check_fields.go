@@ -12,7 +12,7 @@ import (
 // MaxChecks is the most checks that one group may have.
 const MaxChecks = 32
 
-// inChecks begins the path of a field that each check has; in a file a number stands between the
+// inChecks begins the path of a field of each check; in a file there is a number between the
 // brackets.
 const inChecks = "checks[]."
 

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store/cron"
 )
 
-// DrillSpec is a drill that comes again and again (DAY-6). It needs a window that is open, as other
-// planned work does, and is left out where the group could not bear it.
+// DrillSpec is a drill on a schedule (DAY-6). Like other planned work it needs an open window. It
+// is left out where the group could not survive it.
 type DrillSpec struct {
 	Cron     string `json:"cron"`                // minute hour day month weekday, on the zone's clock
 	TimeZone string `json:"time_zone,omitempty"` // like Europe/Berlin; "": UTC

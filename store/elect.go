@@ -16,11 +16,11 @@ type Fence struct {
 	Created Revision
 }
 
-// Condition holds while the fence's owner leads or, before it was told so, is next in line: its key
-// is there, and is the one that it won with.
+// Condition holds while the key exists with which the fence's owner won: while the owner leads, or
+// is the next to lead and does not know it yet.
 func (f Fence) Condition() Condition { return CreatedAt(f.Key, f.Created) }
 
-// Resign gives up what the fence stands for. A fence that is void already is no error.
+// Resign gives up the leadership of the fence. It is no error if that has ended already.
 func (f Fence) Resign(ctx context.Context, s Store) error {
 	_, err := s.Commit(ctx, Txn{Conditions: []Condition{f.Condition()}, Writes: []Write{Delete(f.Key)}})
 	if err != nil && !errors.Is(err, ErrConflict) {
@@ -29,7 +29,7 @@ func (f Fence) Resign(ctx context.Context, s Store) error {
 	return nil
 }
 
-// LeaderNow picks the present leader from what is below leader/: the key that was created first.
+// LeaderNow returns the present leader of the keys below leader/: the key that was created first.
 func LeaderNow(kvs []KV) (KV, bool) {
 	var first KV
 	for _, kv := range kvs {
@@ -49,14 +49,14 @@ const (
 	watchSilence    = 3 * time.Second // SAFE-3: progress is asked for every second
 )
 
-// Elect stands for election with a key on the lease, and returns when it has won: no key below
-// leader/ was created before ours, by a read that began after we stood. It is etcd's own election:
-// the same keys, the same order, so that etcdctl elect can be used beside it.
+// Elect creates a candidate's key on the lease, and returns when it has won: a read that began
+// after the creation found no older key below leader/. It is etcd's own election, with the same
+// keys in the same order, so etcdctl elect can be used beside it.
 //
 // The lease must be renewed by the caller (see [Sessions.Run]), whose ctx should end with it. If
 // the lease ends all the same, Elect fails with ErrLeaseGone. A store that is out of reach, a lost
 // answer, a compaction or a deleted key of ours is not the end: Elect reads again and, where it
-// must, stands again, at the end of the line. A key that this lease already has from an earlier
+// must, creates its key again, as the newest. A key that this lease already has from an earlier
 // election is replaced, so that no fence is used twice.
 //
 // When ctx ends, or on an error, Elect removes its key as far as it can.
@@ -76,10 +76,10 @@ func Elect(ctx context.Context, s Store, keys Keys, lease Lease, value Leader) (
 	return fence, nil
 }
 
-// candidate is one who stands for election.
+// candidate takes part in an election.
 type candidate struct {
 	store Store
-	line  string // the prefix below which all candidates stand
+	line  string // the prefix of all candidates' keys
 	key   string
 	lease LeaseID
 	value []byte
@@ -111,7 +111,7 @@ func (c *candidate) run(ctx context.Context) (Fence, error) {
 	}
 }
 
-// stand makes sure that our key is there, and returns the revision at which it was created.
+// stand makes sure that our key exists, and returns the revision at which it was created.
 func (c *candidate) stand(ctx context.Context) (Revision, error) {
 	ctx, cancel := context.WithTimeout(ctx, electAttempt)
 	defer cancel()

@@ -176,7 +176,7 @@ func (b *before) List(ctx context.Context, prefix string, rev store.Revision) (s
 	return b.Store.List(ctx, prefix, rev)
 }
 
-// Whatever happens to a candidate's key between its standing and the look at who is first, it leads
+// Whatever happens to a candidate's key between its creation and the read of who is first, it leads
 // only with a key of its own making that is on its lease. A key without a lease would outlive its
 // leader, and the shard would have none.
 //
@@ -206,15 +206,15 @@ func TestACandidateLooksAtItsOwnKeyAgain(t *testing.T) {
 				s := db.Connect()
 				lease := grant(t, s, time.Hour)
 				key := shard.Leader(lease.ID)
-				meddling := &before{Store: db.Connect()}
-				meddling.do = func() {
+				interfering := &before{Store: db.Connect()}
+				interfering.do = func() {
 					for _, w := range writes(key, lease.ID) {
 						if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{w}}); err != nil {
 							t.Error(err)
 						}
 					}
 				}
-				fence, err := store.Elect(t.Context(), meddling, shard, lease,
+				fence, err := store.Elect(t.Context(), interfering, shard, lease,
 					store.Leader{Schema: store.Schema, Replica: "r"})
 				if err != nil {
 					t.Fatal(err)

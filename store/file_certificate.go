@@ -41,8 +41,8 @@ const (
 	usualLife           = Duration(24 * time.Hour)
 )
 
-// Version names a certificate of an instance and who signs it. One of another version is replaced
-// at once.
+// Version identifies a certificate of an instance and its signer. A certificate of another version
+// is replaced at once.
 func (c *FileCertificate) Version(instance string, names []string, issuer string) string {
 	sum := sha256.Sum256(Encode([]any{instance, names, c.KeyType, c.Lifetime.D(), c.Authority, c.Key, issuer}))
 	return hex.EncodeToString(sum[:8])
@@ -182,8 +182,8 @@ func (c *FileCertificate) VersionFor(i *Instance, issuer string) (string, error)
 	return c.Version(i.ID, names, issuer), nil
 }
 
-// TemplateFacts returns what templates of files and of certificates' names know of an instance. A
-// fact that is not known yet is left out, so that what needs it waits for it.
+// TemplateFacts returns the facts of an instance for templates of files and of certificates' names.
+// A fact that is not known yet is left out: templates that use it wait for it.
 func (i *Instance) TemplateFacts() map[string]any {
 	facts := map[string]any{"instance": i.ID, "group": i.Group, "slot": i.Slot, "zone": i.Zone}
 	if i.Address != "" {

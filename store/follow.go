@@ -12,12 +12,11 @@ import (
 // Follower receives what a prefix holds and how it changes. Its methods are called one at a time,
 // in the store's order.
 type Follower interface {
-	// Part hands over some of what is there at one revision: a listing in the making. All its parts
-	// together are ordered by key, and hold no key twice. Nothing follows from it before Reset, and
-	// it is void if Interrupted comes first.
+	// Part passes a part of a listing at one revision. All its parts together are ordered by key, and
+	// hold no key twice. A listing counts from Reset on, and is void if Interrupted comes first.
 	Part([]KV)
-	// Reset says at which revision the parts since the last interruption, or since the beginning,
-	// are all that is there. Whatever the follower believed before them is void.
+	// Reset ends a listing: the parts since the last interruption, or since the beginning, are all
+	// keys at that revision. They replace all that the follower had before.
 	Reset(Revision)
 	// Apply receives the changes since the revision of the last Reset or Apply, up to the batch's
 	// own. A batch without events means that nothing changed. It never has an Err.
@@ -52,7 +51,7 @@ const (
 // If the store forgets the revision meanwhile, f is interrupted, and all is listed again.
 //
 // When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f
-// is told, and everything is listed again, after 50ms at first and up to 2s when that keeps
+// is interrupted, and everything is listed again, after 50ms at first and up to 2s when that keeps
 // failing.
 func Follow(ctx context.Context, s Store, prefix string, wanted []string, f Follower) error {
 	if len(wanted) == 0 {
@@ -186,8 +185,8 @@ func listPart(ctx context.Context, s Store, prefix, from string, at Revision) (P
 	return part, err
 }
 
-// apart returns the prefixes in order, without those that lie in another: so that what they hold,
-// one after the other, is ordered by key.
+// apart returns the prefixes in order, without those that are within another one. Their keys, one
+// prefix after the other, are then in order.
 func apart(prefixes []string) (out []string) {
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
 		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {

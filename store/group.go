@@ -295,8 +295,8 @@ const (
 	ActionRecreate   = "recreate"
 )
 
-// DefaultGroup returns a group in which only what the operator must say is missing. A lease_ttl of
-// 0 stands for its default, which depends on the interval: see Complete.
+// DefaultGroup returns a group with all defaults, without the fields that an operator has to set. A
+// lease_ttl of 0 means its default, which depends on the interval: see Complete.
 func DefaultGroup() Group {
 	return Group{
 		Schema:              Schema,
@@ -372,8 +372,8 @@ type Spread string
 // that it does not know.
 func (s Spread) IsZero() bool { return s == "" || s == SpreadAtCreation }
 
-// UnmarshalText reads the default as what is not written: a spec is the same before and after it
-// was stored.
+// UnmarshalText reads the default as the empty value, as it is stored: a spec is equal before and
+// after it was stored.
 func (s *Spread) UnmarshalText(text []byte) error {
 	if *s = Spread(text); *s == SpreadAtCreation {
 		*s = ""
@@ -448,7 +448,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 	}
 }
 
-// TemplateHash tells templates apart: an instance made from another one is outdated (ROLL-1).
+// TemplateHash identifies a template: an instance made from another one is outdated (ROLL-1).
 // Timers are no part of it, as changing them needs no new machine.
 func (s InstanceSpec) TemplateHash() string {
 	sum := sha256.Sum256(Encode(struct {
@@ -465,7 +465,8 @@ func (s InstanceSpec) TemplateHash() string {
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
-// ConfigHash tells apart what an agent can be sent while its machine runs: FILE-3.
+// ConfigHash identifies the configuration that an agent can receive while its machine runs
+// (FILE-3).
 func (s InstanceSpec) ConfigHash() string {
 	sum := sha256.Sum256(Encode(struct {
 		Workload Workload

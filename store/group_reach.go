@@ -5,7 +5,7 @@ import "strings"
 // Reach is how a change of a field reaches existing instances.
 type Reach string
 
-// The ways in which it does.
+// The ways in which a change reaches instances.
 const (
 	ReachAtOnce Reach = "at once" // the leader uses the group's spec
 	ReachByRoll Reach = "by roll" // it is part of the template: see InstanceSpec.TemplateHash

@@ -13,7 +13,7 @@ type InstanceSpecs struct {
 	known map[string]InstanceSpec // by their JSON
 }
 
-// mostSpecs bounds what is remembered: templates come and go for as long as a process lives.
+// mostSpecs bounds the cached specs: a long-lived process sees many templates.
 const mostSpecs = 10_000
 
 // Decode is Decode for an instance's record.

@@ -78,8 +78,8 @@ func (k Keys) LoadsFrom(hour time.Time) string {
 	return k.root + KindLoads + "/" + hour.UTC().Format("20060102T15")
 }
 
-// Day returns the key of what is kept of a group's day, DayDone of the note that the day is summed
-// up. It sorts before them.
+// Day returns the key of the summary of a group's day. The key of DayDone, which notes that all of
+// the day's summaries are written, sorts before them.
 func (k Keys) Day(day, group string) string { return k.DayDone(day) + "/" + group }
 
 // DayDone returns the key of the note that a day, as 2026-11-25, is summed up.
@@ -100,7 +100,7 @@ func (k Keys) Leader(id LeaseID) string {
 
 func (k Keys) Slot(g string, n int) string { return fmt.Sprintf("%s%s/%s/%d", k.root, KindSlots, g, n) }
 
-// Event spells the key of a journal entry: ordered by time, told apart by id.
+// Event returns the key of a journal entry: ordered by time, made unique by id.
 func (k Keys) Event(at time.Time, id string) string {
 	return k.root + KindEvents + "/" + EventTime(at) + "-" + id
 }

@@ -44,8 +44,7 @@ func (l Limits) read() (map[string]int, error) {
 	return byName, nil
 }
 
-// UnmarshalText reads the limits and puts them into order of name, so that the same limits are
-// the same text.
+// UnmarshalText reads the limits and sorts them by name: equal limits have equal texts.
 func (l *Limits) UnmarshalText(text []byte) error {
 	byName, err := Limits(text).read()
 	if err != nil {

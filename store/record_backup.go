@@ -24,7 +24,7 @@ type BackupFailure struct {
 	Why string    `json:"why"`
 }
 
-// NoteBackup records a successful backup, or with Failure set a failed one, beside what is known.
+// NoteBackup records a successful backup or, with Failure set, a failed one, beside earlier ones.
 // It never replaces a later success by an earlier one, by etcd's revision: a clock that made the
 // last one may have been ahead (SAFE-13).
 func NoteBackup(ctx context.Context, s Store, keys Keys, news Backup) error {

@@ -41,6 +41,8 @@ type BlockedFacts struct {
 
 	Flag bool   `json:"flag,omitempty"` // its meaning is told at the kind
 	Text string `json:"text,omitempty"` // a provider's error or an operator's words
+
+	Balancer BalancerState `json:"balancer,omitempty"` // how load balancer Name has the instance
 	// Work that was decided before, and waits too.
 	Creations int `json:"creations,omitempty"`
 	Removals  int `json:"removals,omitempty"`
@@ -136,8 +138,8 @@ const (
 	BlockedByStorm            BlockedKind = "storm"             // Count of Limit lost; For
 	BlockedByStormEnd         BlockedKind = "storm_end"         // For
 	BlockedByStormProbe       BlockedKind = "storm_probe"       // the budgets; Other: makes room
-	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Text: how it stands; For
-	BlockedByTraffic          BlockedKind = "traffic"           // Name: the balancer; Text; Count, if Flag; For
+	BlockedByOpening          BlockedKind = "opening"           // Name: the load balancer; Balancer, Text; For
+	BlockedByTraffic          BlockedKind = "traffic"           // Name: the load balancer; Balancer, Text; Count; For
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
 	// Count instances fail, Limit; For: until one is healed as a probe, 0: never
 	BlockedByBreaker BlockedKind = "breaker"

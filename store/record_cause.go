@@ -15,6 +15,8 @@ type Cause struct {
 	For   Duration  `json:"for,omitempty"`
 	Text  string    `json:"text,omitempty"` // the words of a provider, an agent or an operator
 
+	Balancer BalancerState `json:"balancer,omitempty"`
+
 	Revision Revision `json:"revision,omitempty"` // of etcd
 
 	Heir string        `json:"heir,omitempty"` // the healthy instance that takes its place
@@ -102,7 +104,7 @@ const (
 	CauseUnknown         CauseKind = "unknown"          // to the provider, asked to restart it
 	CauseRestarting      CauseKind = "restarting"       // Name: the level
 	CauseNoRestart       CauseKind = "no_restart"       // Name: the level, within For; Text: the provider's error
-	CauseNotOpened       CauseKind = "not_opened"       // Name: the load balancer, within For; Text: how it stands there
+	CauseNotOpened       CauseKind = "not_opened"       // Name: the load balancer, within For; Balancer, Text
 	CauseCalledDown      CauseKind = "called_down"      // Name: the load balancer; Text: its reason
 
 	// Dooms.

@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// Day is what is kept of a day of a group when the entries of the journal have ended: what reports
-// and replays need of it. The leader computes it from the journal once the day is over, and never
+// Day summarizes a day of a group for reports and replays, for when its journal entries have
+// expired. The leader computes it from the journal once the day is over, and never
 // writes it again.
 type Day struct {
 	Schema int    `json:"schema"`
@@ -28,8 +28,9 @@ type Day struct {
 	Unready  int          `json:"unready,omitempty"`
 	Loads    []DayLoad    `json:"loads,omitempty"`
 
-	// What is missing: failures beyond the most that are kept and, of all groups together, verdicts
-	// of which the journal has the number alone, and entries that were too many to be read.
+	// What is missing: Omitted failures beyond the most that are kept and, of all groups together,
+	// Uncounted verdicts of which the journal has only the number and entries beyond the most that
+	// are read.
 	Omitted   int `json:"omitted,omitempty"`
 	Uncounted int `json:"uncounted,omitempty"`
 	Unread    int `json:"unread,omitempty"`

@@ -13,7 +13,8 @@ type Fact struct {
 	Rev   Revision `json:"rev,omitempty"`
 	For   Duration `json:"for,omitempty"`
 	// Text is the words of a provider or an agent.
-	Text string `json:"text,omitempty"`
+	Text     string        `json:"text,omitempty"`
+	Balancer BalancerState `json:"balancer,omitempty"`
 	// Cause is why the instance Name is judged as it is.
 	Cause *Cause `json:"cause,omitempty"`
 }
@@ -42,7 +43,7 @@ const (
 	FactGoodTemplate  FactKind = "good_template"  // Name of group By, of Rev
 	FactOrphanGrace   FactKind = "orphan_grace"   // For
 	FactClaim         FactKind = "claim"          // of slot Count, template Name
-	FactBalancer      FactKind = "balancer"       // load balancer Name; Text: how it has the instance
+	FactBalancer      FactKind = "balancer"       // load balancer Name; Balancer, Text
 	FactListAfter     FactKind = "list_after"     // For: begun so long after the removal
 	FactListAfterFail FactKind = "list_after_try" // For: begun so long after a removal failed
 	FactFrom          FactKind = "from"           // address Name; a sum: Count, the last said it is By; "": others

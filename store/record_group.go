@@ -16,7 +16,7 @@ type Request struct {
 	Instance string      `json:"instance,omitempty"`
 	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate, RequestReturn and RequestDrill
 	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
-	// of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
+	// of RequestAdopt: the slot to take; nil: the slot that the machine had, else a free one
 	Slot *int `json:"slot,omitempty"`
 	// of RequestBootstrap: the hash of the join token that the operator has, and how long it may be
 	// used
@@ -122,7 +122,8 @@ type JournalEntry struct {
 	At       time.Time `json:"at"`
 	By       string    `json:"by"` // the replica
 	Rule     string    `json:"rule"`
-	What     string    `json:"what"` // a sentence for people
+	What     string    `json:"what"` // a sentence for people, rendered from Effect where there is one
+	Effect   Effect    `json:"effect,omitzero"`
 	Why      string    `json:"why,omitempty"`
 	Group    string    `json:"group,omitempty"`
 	Instance string    `json:"instance,omitempty"`
@@ -232,7 +233,7 @@ type Storm struct {
 	Calm  *Timer    `json:"calm,omitempty"`
 	Probe string    `json:"probe,omitempty"` // the lost instance that is being replaced to see whether that helps
 	Next  *Timer    `json:"next_probe,omitempty"`
-	// the storm is over; what is still lost is taken up bit by bit until then
+	// the storm is over; instances that are still lost are replaced step by step until then
 	Resume *Timer `json:"resume,omitempty"`
 	// How it ended, in fields and as text; Ended is "" while it lasts.
 	EndedCause Cause  `json:"ended_cause,omitzero"`

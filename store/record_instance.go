@@ -103,7 +103,7 @@ type Drain struct {
 	// Busy is how long it is waited for until its workload is idle, beside what else is waited for
 	// (BUSY-1); nil: not at all.
 	Busy *Timer `json:"busy,omitempty"`
-	// Done names who acknowledged that nothing is left to wait for; "" until then.
+	// Done names the operator who acknowledged the end of the drain; "" until then.
 	Done string `json:"done,omitempty"`
 }
 
@@ -135,11 +135,11 @@ type Restart struct {
 	At    time.Time `json:"at"`
 	// the instance had failed and is being healed, also if a roll restarts it meanwhile
 	Heals bool `json:"heals,omitempty"`
-	// Listed is the boot before as the provider tells boots apart, if it does: it is not repeated
-	// once another is listed.
+	// Listed is the previous boot in the provider's terms, if it distinguishes boots: the restart is
+	// not repeated once another boot is listed.
 	Listed string `json:"listed,omitempty"`
-	// Renews: the agent has not confirmed what it is to run, so that the machine may come up with
-	// what it ran before.
+	// Renews: the agent has not confirmed its configuration, so the machine may come up with the one
+	// before.
 	Renews bool `json:"renews,omitempty"`
 }
 
@@ -223,8 +223,8 @@ type Drill struct {
 	// where no provider is to be asked.
 	Asked bool      `json:"asked,omitempty"`
 	Kind  DrillKind `json:"kind,omitempty"`
-	// Epoch is the stream on which the agent is told, of DrillAgent and DrillWorkload: an agent that
-	// comes back is not told again.
+	// Epoch, of DrillAgent and DrillWorkload, is the stream on which the order is sent: an agent that
+	// comes back on another one does not get it again.
 	Epoch uint64 `json:"epoch,omitempty"`
 }
 
@@ -238,12 +238,12 @@ const (
 	DrillWorkload DrillKind = "workload" // the agent kills the workload
 )
 
-// DrillBegins is how long after its order a drill may still begin: what the group could bear then
-// may not hold any longer.
+// DrillBegins is how long after its order a drill may still begin: later, the group may be in
+// another state.
 const DrillBegins = time.Minute
 
-// DrillTold is how long after its order an agent may still be told to cause a failure: what the
-// leader saw then is not compared again.
+// DrillTold is how long after its order an agent may still receive it: the leader's check of the
+// group is not repeated.
 const DrillTold = 10 * time.Second
 
 // DrillTime is how long after the order a failure is a part of the drill.
@@ -278,7 +278,7 @@ type Slot struct {
 	ErroredCause Cause  `json:"errored_cause,omitzero"`
 	Errored      string `json:"errored,omitempty"`
 	Template     string `json:"template,omitempty"` // on which the failures were: another one starts over (FLAP-7)
-	// who has left it and is to be replaced, until the replacement is requested
+	// the instance that has left it, until its replacement is requested
 	Vacated *Vacated `json:"vacated,omitempty"`
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Scale is how a group's size follows its load: what load chose, and what comes next. It lives in
-// the status, beside the spec and never in it, so that no apply of the file undoes it (AUTO-5).
+// Scale is how a group's size follows its load: the size in force, and what comes next. It is in
+// the status and never in the spec, so that no apply of the file undoes it (AUTO-5).
 type Scale struct {
 	// Size is in force where the group is not only advised, and is where load goes on from.
 	Size int `json:"size"`
@@ -33,8 +33,8 @@ type Scale struct {
 	// has come since does not shrink the group yet; "" if none waits.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
 	Waits     ScaleStays `json:"waits,omitempty"`
-	// Advice is the size that it would be, of a group that is only advised (AUTO-4); 0: the one that
-	// it has.
+	// Advice is the size that load would choose for a group that is only advised (AUTO-4); 0: the
+	// present one.
 	Advice int `json:"advice,omitempty"`
 }
 

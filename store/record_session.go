@@ -126,7 +126,7 @@ const (
 	FileError     FileState = "error"   // it is there, and not as it is wanted
 )
 
-// Same reports whether two reports tell the same of a file.
+// Same reports whether two reports of a file are equal.
 func (f FileReport) Same(o FileReport) bool {
 	return f.Path == o.Path && f.State == o.State && f.Why == o.Why && f.Version == o.Version && f.At.Equal(o.At) &&
 		f.Ends.Equal(o.Ends)
@@ -138,7 +138,7 @@ type CertificateReport struct {
 	Ends   time.Time `json:"ends"`
 }
 
-// Same reports whether two reports tell of the same certificate, or of none.
+// Same reports whether two reports are of the same certificate, or of none.
 func (c *CertificateReport) Same(o *CertificateReport) bool {
 	if c == nil || o == nil {
 		return c == o
@@ -159,8 +159,8 @@ type Notice struct {
 	At time.Time `json:"at"` // when the agent saw it
 }
 
-// Same reports whether two reports tell of the same notice, or of none. How long is left differs in
-// each.
+// Same reports whether two reports are of the same notice, or of none. The time that is left is not
+// compared: it differs in each.
 func (n *Notice) Same(o *Notice) bool {
 	if n == nil || o == nil {
 		return n == o
@@ -205,7 +205,7 @@ type HostReport struct {
 }
 
 // HostWindow is what the machine used over a time up to the report: percents are means, bytes are
-// sums over what is covered.
+// sums over the time that is covered.
 type HostWindow struct {
 	Span    Duration `json:"span"`
 	Covered Duration `json:"covered"` // of the span: less after the agent's start

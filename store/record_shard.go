@@ -48,7 +48,7 @@ type Hold struct {
 	Seen Revision `json:"seen,omitempty"`
 }
 
-// Release ends the hold. The operator who does so has seen the reason for it.
+// Release ends the hold. The operator has seen the reason for it.
 func (s *Shard) Release(at time.Time) {
 	if h := s.Hold; h != nil && (h.Extras > 0 || h.Damage > 0) {
 		r := Reviewed{Extras: h.Extras, Damage: h.Damage, Seen: h.Seen, At: at}
@@ -101,8 +101,8 @@ type ShardSettings struct {
 	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
 	// value here: the last good one, if it is known, else its default.
 	Refused []FieldError `json:"-"`
-	// raw is what is written back as it was stored: the values that are refused, and settings that
-	// this program does not know.
+	// raw are values that are written back as they were stored: refused values, and values of
+	// settings that this version does not know.
 	raw map[string]json.RawMessage
 }
 
@@ -123,7 +123,7 @@ func DefaultShardSettings() ShardSettings {
 	}
 }
 
-// WithDefaults fills in what is not set. It judges nothing.
+// WithDefaults fills in the defaults of settings that are not set. It validates nothing.
 func (s ShardSettings) WithDefaults() ShardSettings {
 	usual := DefaultShardSettings()
 	for _, one := range Settings {
@@ -137,8 +137,8 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 	return s
 }
 
-// Served says when a leader of the shard was last at work, so that the next one can tell for how
-// long no replica was (SAFE-13: timers of registration stand still meanwhile).
+// Served records when the shard last had a leader. From it the next leader computes for how long
+// there was none: timers of registration do not run in that time (SAFE-13).
 type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
@@ -157,7 +157,7 @@ type Served struct {
 	// Gaps are the times in which no leader was at work, oldest first: the newest few of the last
 	// day.
 	Gaps []Gap `json:"gaps,omitempty"`
-	// History are revisions of which is known how old they are at least, oldest first.
+	// History are revisions with their least age, oldest first.
 	History []Mark `json:"history,omitempty"`
 	// Journal are such revisions too, further apart and from longer ago: what entries of the
 	// journal are overdue.
@@ -211,9 +211,8 @@ type SeenReplica struct {
 // SeenFor is how long a replica that is gone is remembered.
 const SeenFor = 24 * time.Hour
 
-// SeeReplicas returns who was seen up to now: those that are here, and those that were. A replica
-// without a name of its own gets another one with each start: one that serves the same address is
-// in its place.
+// SeeReplicas returns the replicas seen so far: present ones and earlier ones. A replica without a
+// configured name has a new one after each start: it replaces an earlier one at the same address.
 func SeeReplicas(before []SeenReplica, here []Replica, now time.Time) []SeenReplica {
 	var seen []SeenReplica
 	present, taken := map[string]bool{}, map[string]bool{}
@@ -237,7 +236,7 @@ type Mark struct {
 	Age      Duration `json:"age"`
 }
 
-// Exchanged returns why the store is not the one that the record was written in, or "". Fences and
+// Exchanged returns why the store is another one than the record was written to, or "". Fences and
 // revisions of one store mean nothing in another.
 func (s Served) Exchanged(v Vitals) string {
 	switch cluster := v.ClusterName(); {

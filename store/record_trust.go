@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// JoinToken is what is stored of a token that a machine may join with, once (SEC-2). Its key has
-// the token's hash, never the token, and is on a lease.
+// JoinToken is the record of a token with which a machine may join once (SEC-2). Its key has the
+// token's hash, never the token, and is on a lease.
 type JoinToken struct {
 	Schema   int       `json:"schema"`
 	Instance string    `json:"instance"` // who may use it
@@ -28,8 +28,8 @@ type Joined struct {
 	At       time.Time `json:"at"`
 }
 
-// HostToken is what is stored of a token with which a host may join a cluster of leasehold server,
-// once. Its key has the token's hash, never the token, and is on a lease. It says who has used it:
+// HostToken is the record of a token with which a host may join a cluster of leasehold server once.
+// Its key has the token's hash, never the token, and is on a lease. It says who has used it:
 // the same key may ask again, because the answer to its first call may have been lost.
 type HostToken struct {
 	Schema int       `json:"schema"`
@@ -43,8 +43,9 @@ type HostToken struct {
 // NewToken makes a join token. It is given to one machine and never stored.
 func NewToken() string { return rand.Text() + rand.Text() }
 
-// CallOf names a call to a provider by the hash of the token that its machine got: it tells the
-// machines of several calls for one instance apart, and no token can be made from it.
+// CallOf names a call to a provider by the hash of the token that its machine received. It
+// distinguishes the machines of several calls for one instance. The token cannot be derived from
+// it.
 func CallOf(hash string) string { return hash[:min(16, len(hash))] }
 
 // IsTokenHash reports whether it is the form of a TokenHash.
@@ -53,7 +54,7 @@ func IsTokenHash(s string) bool {
 	return err == nil && len(sum) == sha256.Size && s == hex.EncodeToString(sum)
 }
 
-// TokenHash returns what is stored of a token.
+// TokenHash returns the hash under which a token is stored.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

@@ -119,8 +119,8 @@ func (s *ScaleSpec) Least() int {
 	return *s.Min
 }
 
-// mayBe is the smallest number that scale.min may be: without a number from outside, nothing tells
-// a group without instances that it needs one.
+// mayBe is the smallest number that scale.min may be: without a number from outside, nothing
+// would show that a group without instances needs one.
 func (s *ScaleSpec) mayBe() int {
 	if slices.ContainsFunc(s.Targets, ScaleTarget.ForGroup) {
 		return 0

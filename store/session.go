@@ -41,7 +41,7 @@ func NewSessions(s Store, ttl time.Duration) *Sessions { return &Sessions{store:
 //
 // The lease is renewed until work returns, also while work winds down after the end of ctx: work
 // must return soon after its context ended. Then the lease is revoked, even if the session was
-// lost, so that its keys vanish at once instead of after the TTL. If the store cannot be reached,
+// lost, so its keys vanish at once instead of after the TTL. If the store cannot be reached,
 // the next Run revokes it: etcd restarts every lease when it gets a new leader, so the keys of
 // a session that was lost with etcd's quorum would otherwise stay for another TTL.
 //

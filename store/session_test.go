@@ -98,9 +98,9 @@ func TestSessionIsRenewedWhileWorkWindsDown(t *testing.T) {
 // proves SAFE-7
 func TestSessionIsLostNoLaterThanItsLease(t *testing.T) {
 	for name, fault := range map[string]struct{ begin, end func(m *memory) }{
-		"cut off":    {func(m *memory) { m.s.Faults().Cut() }, func(m *memory) { m.s.Faults().Mend() }},
-		"frozen":     {func(m *memory) { m.db.Faults().Freeze() }, func(m *memory) { m.db.Faults().Thaw() }},
-		"deaf Renew": {func(m *memory) { m.deaf.Store(true) }, func(m *memory) { close(m.hang) }},
+		"cut off":      {func(m *memory) { m.s.Faults().Cut() }, func(m *memory) { m.s.Faults().Mend() }},
+		"frozen":       {func(m *memory) { m.db.Faults().Freeze() }, func(m *memory) { m.db.Faults().Thaw() }},
+		"silent Renew": {func(m *memory) { m.silent.Store(true) }, func(m *memory) { close(m.hang) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -134,14 +134,14 @@ func TestSessionIsLostNoLaterThanItsLease(t *testing.T) {
 // memory is a store whose Renew can be made to break its promise to answer in time.
 type memory struct {
 	store.Store
-	s    *memClient
-	db   *memDatabase
-	deaf atomic.Bool // Renew waits for hang
-	hang chan struct{}
+	s      *memClient
+	db     *memDatabase
+	silent atomic.Bool // Renew waits for hang
+	hang   chan struct{}
 }
 
 func (m *memory) Renew(ctx context.Context, id store.LeaseID) (store.Lease, error) {
-	if m.deaf.Load() {
+	if m.silent.Load() {
 		<-m.hang
 	}
 	return m.Store.Renew(ctx, id)

@@ -171,7 +171,7 @@ func (s ShardSettings) Value(name string) string {
 	return one.Value(s)
 }
 
-// pairs are settings of which the first must not be more than the second.
+// pairs are settings of which the first must not be greater than the second.
 var pairs = []struct {
 	low, high string
 	ok        func(ShardSettings) bool
@@ -249,8 +249,8 @@ func (s *ShardSettings) Set(name, value string) error {
 	return nil
 }
 
-// After returns what is in force once these settings come after others that were: what is refused
-// stays as it was (REC-20).
+// After returns the settings in force when these replace the last ones: refused values stay as they
+// were (REC-20).
 func (s ShardSettings) After(last ShardSettings) ShardSettings {
 	if len(s.Refused) == 0 {
 		return s

@@ -62,8 +62,8 @@ func (o Override) Over(static Group) Group {
 	return g
 }
 
-// ReadStatic reads a spec in static/ as ReadGroup does, except that placeholders are not judged:
-// what is set beside the group may fill them.
+// ReadStatic reads a spec in static/ as ReadGroup does, but does not check placeholders: an
+// override may fill them.
 func ReadStatic(value []byte) (Group, error) {
 	g, err := decodeGroup(value)
 	if err != nil {
@@ -72,7 +72,7 @@ func ReadStatic(value []byte) (Group, error) {
 	return g, errors.Join(g.fieldErrors()...)
 }
 
-// ReadInForce reads what is in force of a group, from its values in static/ and groups/; nil where
+// ReadInForce reads the spec in force from the values of a group in static/ and groups/; nil where
 // there is no such key.
 func ReadInForce(static, dynamic []byte) (Group, error) {
 	if static == nil {

@@ -41,9 +41,9 @@ var (
 	ErrFull = fmt.Errorf("%w: its space is used up", ErrUnavailable)
 	// ErrDenied means that the caller lacks the right, or failed to authenticate.
 	ErrDenied = errors.New("permission denied")
-	// ErrNotLoggedIn is an ErrDenied: the store wants to know who asks, and nothing said so.
+	// ErrNotLoggedIn is an ErrDenied: the store requires a user, and the client named none.
 	ErrNotLoggedIn = fmt.Errorf("%w: no user is logged in", ErrDenied)
-	// ErrLogin is an ErrDenied: there is no such user, or the password is another.
+	// ErrLogin is an ErrDenied: the user does not exist, or the password is wrong.
 	ErrLogin = fmt.Errorf("%w: user name or password is wrong", ErrDenied)
 )
 
@@ -103,7 +103,7 @@ func At(key string, rev Revision) Condition {
 	return Condition{Key: key, Modified: rev}
 }
 
-// CreatedAt holds while the key is the one that was created at rev, however often written since.
+// CreatedAt holds while the key exists that was created at rev, however often it was written since.
 func CreatedAt(key string, rev Revision) Condition { return Condition{Key: key, Created: rev} }
 
 // Absent holds while there is no such key.
@@ -112,8 +112,8 @@ func Absent(key string) Condition { return Condition{Key: key, Absent: true} }
 // Exists holds while there is such a key.
 func Exists(key string) Condition { return Condition{Key: key, Exists: true} }
 
-// Write is one change in a transaction: a put, or a deletion of one key. Deleting what is not
-// there is no error.
+// Write is one change in a transaction: a put, or a deletion of one key. Deleting a key that
+// does not exist is no error.
 type Write struct {
 	Key    string
 	Value  []byte

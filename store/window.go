@@ -184,7 +184,7 @@ func (w *Window) between(from, to time.Time) (open []Period) {
 		start := firstAt(wall, loc)
 		end := start.Add(length)
 		if start.Before(to) && end.After(from) {
-			open = append(open, Period{later(start, from), earlier(end, to)})
+			open = append(open, Period{Later(start, from), Earlier(end, to)})
 		}
 	}
 }
@@ -195,7 +195,7 @@ func joined(all []Period) []Period {
 	var out []Period
 	for _, p := range all {
 		if n := len(out); n > 0 && !p.From.After(out[n-1].To) {
-			out[n-1].To = later(out[n-1].To, p.To)
+			out[n-1].To = Later(out[n-1].To, p.To)
 			continue
 		}
 		out = append(out, p)
@@ -207,28 +207,14 @@ func joined(all []Period) []Period {
 func without(all []Period, from, to time.Time) []Period {
 	var out []Period
 	for _, p := range all {
-		if before := (Period{p.From, earlier(p.To, from)}); before.From.Before(before.To) {
+		if before := (Period{p.From, Earlier(p.To, from)}); before.From.Before(before.To) {
 			out = append(out, before)
 		}
-		if after := (Period{later(p.From, to), p.To}); after.From.Before(after.To) {
+		if after := (Period{Later(p.From, to), p.To}); after.From.Before(after.To) {
 			out = append(out, after)
 		}
 	}
 	return out
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // on reports whether the window opens on a day of the week.
@@ -241,9 +227,9 @@ var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 // windowTime is how Window.From is written.
 const windowTime = "15:04"
 
-// firstAt returns the first instant at which the clock of a zone shows a time or a later one. So a
-// time that the clock leaves out is when it jumps, and one that comes twice is the first of the
-// two. The time is given as if it were in UTC.
+// firstAt returns the first instant at which the clock of a zone shows a time or a later one. A
+// time that the clock skips is the moment of the jump; of a time that comes twice it is the first.
+// The time is given as if it were in UTC.
 func firstAt(wall time.Time, loc *time.Location) time.Time {
 	at := wall.Add(-26 * time.Hour).In(loc) // before it, by any clock
 	for {

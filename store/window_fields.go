@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// errLocalZone: what is local differs between coordinators.
+// errLocalZone: the local zone differs between coordinators.
 var errLocalZone = errors.New("the zone must be named: what is local differs between coordinators")
 
 const (

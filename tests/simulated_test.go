@@ -255,6 +255,7 @@ var simulated = []struct {
 		[]string{"nothing reads a reason out of a text"},
 	},
 	{"coordinator/review/x.go", `package review; var x = slices.ContainsFunc(rules, e.Rule)`, nil},
+	{"cmd/scenario/x.go", `package scenario; import "regexp"`, []string{"a simulation sums up by fields"}},
 	{
 		"coordinator/web/x.go", `package web; func x() { switch r { case "HEAL-2": } }`,
 		[]string{"what shows decisions decides nothing by a rule's ID"},

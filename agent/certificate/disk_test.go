@@ -191,7 +191,7 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 			bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
 				path := filepath.Join(dir, fileName)
 				why := spoil(t, ca, dir, path)
-				spoilt, err := os.ReadFile(path)
+				spoiled, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -201,7 +201,7 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 					t.Fatalf("status is %+v, log %s, want %q", h.Status(), h.log.all(), why)
 				}
 				aside, err := os.ReadFile(path + ".aside")
-				if err != nil || string(aside) != string(spoilt) {
+				if err != nil || string(aside) != string(spoiled) {
 					t.Errorf("put aside: %v", err)
 				}
 				if strings.Contains(h.log.all(), "PRIVATE") {

@@ -134,11 +134,11 @@ func (c *Session) failed(now time.Time) {
 	c.tryAt = now.Add(time.Duration(c.cfg.Rand() * float64(min(ceiling, c.cfg.ReconnectMax))))
 }
 
-// told records when a replica that has no room now may be asked again. All others are asked first,
+// book records when a replica that has no room now may be asked again. All others are asked first,
 // then this one at that time or a little later: it has given every agent a different time. No wait
-// is longer than usual, so that a leader knows by when agents are back (SAFE-1). told reports
+// is longer than usual, so that a leader knows by when agents are back (SAFE-1). book reports
 // whether no other replica has room sooner.
-func (c *Session) told(now time.Time, l *line, after time.Duration) (soonest bool) {
+func (c *Session) book(now time.Time, l *line, after time.Duration) (soonest bool) {
 	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
 	}
@@ -181,7 +181,7 @@ func (c *Session) unrecorded(now time.Time, l *line, after time.Duration) (keep 
 			c.failures = 0 // so that the round begins here
 		}
 		c.lost(now, l)
-		return c.told(now, l, after) && keep
+		return c.book(now, l, after) && keep
 	}
 	c.booking = booking{}
 	c.replicas.last = before(c.replicas, l.address)

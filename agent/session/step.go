@@ -265,7 +265,7 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	default: // UNAVAILABLE, or a reason that only a newer replica knows: another replica may take us
 		c.lost(now, l)
 		if after := r.GetAfter().AsDuration(); after > 0 {
-			soonest := c.told(now, l, after)
+			soonest := c.book(now, l, after)
 			orders[0] = Close{Stream: l.stream, Keep: soonest}
 		}
 		return append(orders, note)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -252,86 +250,12 @@ func TestOffersThatAreTaken(t *testing.T) {
 	}
 }
 
-// A trial that is recorded and has not begun is undone when its offer is withdrawn, or when it
-// would begin too late: then the outcome says so.
-//
-// proves PROV-7
-func TestTrialsThatDoNotBegin(t *testing.T) {
-	const program = "#!/bin/sh\nexit 0\n"
-	idle := func(m *Manager) func() bool {
-		return func() bool {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return !m.beginning
-		}
-	}
-	expire := func(m *Manager) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.until = time.Now()
-	}
-	for name, c := range map[string]struct {
-		left     time.Duration
-		recorded bool // the trial is, before it happens
-		happens  func(*Manager)
-		why      string // of the outcome; "": there is none
-	}{
-		"withdrawn":                  {recorded: true, happens: func(m *Manager) { m.Want(nil) }},
-		"withdrawn as it is written": {happens: func(m *Manager) { m.Begin(); m.Want(nil) }},
-		"late": {
-			left: time.Minute + backTime, happens: func(m *Manager) { m.Begin() }, why: "ends too soon",
-		},
-		"late, though recorded": {recorded: true, happens: expire, why: "ends too soon"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.serve(program)
-			m, end := b.manager()
-			o := b.offer("one", b.statement("v1.1.0", program))
-			o.Left = c.left
-			m.Want(&o)
-			b.await(m, "the download", m.Ready)
-			if c.recorded {
-				m.Begin()
-				b.await(m, "the trial", func() bool { return m.Trial() != nil })
-			}
-			c.happens(m)
-			if m.Trial() != nil && c.recorded {
-				t.Error("the trial stands")
-			}
-			b.await(m, "the end of writing", idle(m))
-			if m.Trial() != nil || m.Ready() {
-				t.Error("it is tried or ready still")
-			}
-			end()
-			s := b.place.read()
-			if s.Trial != nil || (s.Last != nil) != (c.why != "") || s.Last != nil && !strings.Contains(s.Last.Why, c.why) {
-				t.Errorf("recorded: %+v, %+v", s.Trial, s.Last)
-			}
-		})
-	}
-}
-
-// tried returns a bench whose trial of a program is recorded.
-func tried(t *testing.T, program string) (*bench, *Trial) {
-	t.Helper()
-	b := newBench(t)
-	b.serve(program)
-	m, end := b.manager()
-	o := b.offer("one", b.statement("v1.1.0", program))
-	m.Want(&o)
-	b.await(m, "the download", m.Ready)
-	m.Begin()
-	b.await(m, "the trial", func() bool { return m.Trial() != nil })
-	end()
-	return b, m.Trial()
-}
-
 const (
 	acknowledges = "#!/bin/sh\n: >\"$LEASEHOLD_UPGRADE_TRIAL\"\nexit 0\n"
 	hangs        = "#!/bin/sh\nexec sleep 1000\n"
 )
 
+<<<<<<< HEAD
 // The old program judges: what acknowledges and leaves stays; what does not start, ends, hangs or
 // does not leave is taken back. Both are there after a restart.
 //
@@ -566,6 +490,8 @@ func TestAStateThatCannotBeReadNow(t *testing.T) {
 	}
 }
 
+=======
+>>>>>>> house
 // A package that is installed by hand wins over what the agent was upgraded to, and so does a
 // machine that no longer trusts the key.
 //

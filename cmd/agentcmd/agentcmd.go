@@ -59,18 +59,9 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	stateDir, err := stateDir(c.StateDir, c.Bootstrap)
+	stateDir, boot, err := c.openState()
 	if err != nil {
 		return err
-	}
-	if err := os.MkdirAll(stateDir, 0o750); err != nil {
-		return fmt.Errorf("create state directory: %w", err)
-	}
-	boot := c.BootID
-	if boot == "" {
-		if boot, err = kernelBoot(); err != nil {
-			return err
-		}
 	}
 	versions, err := c.programsOf(stateDir, version, log)
 	if err != nil {
@@ -108,15 +99,10 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	notices, err := notice.New(notice.Config{}, notice.Deps{Logger: log})
+	notices, evacuation, err := openNotices(stateDir, log)
 	if err != nil {
 		return err
 	}
-	evacuation, err := notice.New(notice.Config{}, notice.Deps{Logger: log})
-	if err != nil {
-		return err
-	}
-	evacuation.Watch(notice.Spec{Source: notice.File, File: evacuationFile(stateDir), Kind: notice.Evacuating})
 	checker, err := checks.New(checks.Config{Place: place}, checks.Deps{Logger: log})
 	if err != nil {
 		return err
@@ -136,6 +122,44 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		return err
 	}
 	service := supervised.Open()
+	err = runWatched(ctx, a, service)
+	return versions.ended(ctx, err, service, func(ctx context.Context) error {
+		if c.KeepWorkload {
+			return nil
+		}
+		return runner.StopReleased(ctx)
+	})
+}
+
+// openState makes the state directory, and returns it with the boot that the machine is in.
+func (c *Cmd) openState() (dir, boot string, err error) {
+	if dir, err = stateDir(c.StateDir, c.Bootstrap); err != nil {
+		return "", "", err
+	}
+	if err = os.MkdirAll(dir, 0o750); err != nil {
+		return "", "", fmt.Errorf("create state directory: %w", err)
+	}
+	if boot = c.BootID; boot == "" {
+		boot, err = kernelBoot()
+	}
+	return dir, boot, err
+}
+
+// openNotices returns what watches for notices, and for the operator's file that says that the
+// machine is to be emptied.
+func openNotices(stateDir string, log *slog.Logger) (notices, evacuation *notice.Watcher, err error) {
+	if notices, err = notice.New(notice.Config{}, notice.Deps{Logger: log}); err != nil {
+		return nil, nil, err
+	}
+	if evacuation, err = notice.New(notice.Config{}, notice.Deps{Logger: log}); err != nil {
+		return nil, nil, err
+	}
+	evacuation.Watch(notice.Spec{Source: notice.File, File: evacuationFile(stateDir), Kind: notice.Evacuating})
+	return notices, evacuation, nil
+}
+
+// runWatched runs the agent, and tells systemd that it is ready and that its loop turns.
+func runWatched(ctx context.Context, a *agent.Agent, service supervised.Service) error {
 	service.Ready()
 	watching, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -143,15 +167,10 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		defer close(ended)
 		service.Watch(watching, a.Working)
 	}()
-	err = a.Run(ctx)
+	err := a.Run(ctx)
 	end()
 	<-ended
-	return versions.ended(ctx, err, service, func(ctx context.Context) error {
-		if c.KeepWorkload {
-			return nil
-		}
-		return runner.StopReleased(ctx)
-	})
+	return err
 }
 
 // defaultFilesRoot is where files may be if nothing else is said.

@@ -14,7 +14,7 @@ import (
 // what is not as it should be.
 func writeSummary(s *Session, res *scenario.Result) error {
 	scr := s.screen()
-	parts := []func(output.Screen, *scenario.Result) error{writeStandings, writeEventResults, writeCounts, writeOutcome}
+	parts := []func(output.Screen, *scenario.Result) error{writeGroups, writeEventResults, writeCounts, writeOutcome}
 	for i, part := range parts {
 		if i > 0 {
 			if _, err := io.WriteString(scr.W, "\n"); err != nil {
@@ -36,7 +36,7 @@ func secondsText(seconds float64) string {
 	return output.Span(time.Duration(seconds*float64(time.Second)) + 500*time.Millisecond)
 }
 
-func writeStandings(scr output.Screen, res *scenario.Result) error {
+func writeGroups(scr output.Screen, res *scenario.Result) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "GROUP"},
 		{Title: "SIZE", Right: true},

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// standing is how a group does, and did at worst.
-type standing struct {
+// groupHealth is how a group does, and did at worst.
+type groupHealth struct {
 	name  string
 	size  int  // wanted now
 	bar   int  // what availability is a percentage of: the size, but the previous size while a group grows
@@ -46,7 +46,7 @@ func (c *count) add(other count, times int) {
 	c.serving += times * other.serving
 }
 
-func (st *standing) look(at time.Duration, w *sim.World, c, settled count) {
+func (st *groupHealth) look(at time.Duration, w *sim.World, c, settled count) {
 	if st.healthy < 100 {
 		st.below += at - st.last
 		st.longest = max(st.longest, at-st.fell)

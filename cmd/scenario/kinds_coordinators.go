@@ -92,7 +92,7 @@ func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
 func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 	count := f.number("count", 1, 1, 100_000, "How many.")
 	percent := f.percent("percent", "none", "Share of all, instead of count.")
-	deaf := f.flag("unheard", "Whether gateways notice only at the next report.")
+	unnoticed := f.flag("unheard", "Whether gateways notice only at the next report.")
 	what := fmt.Sprintf("etcd drops %d live leases", count)
 	if percent > 0 {
 		what = fmt.Sprintf("etcd drops %d%% of the live leases", percent)
@@ -102,7 +102,7 @@ func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 		if percent > 0 {
 			n = (len(st.w.Names("alive"))*percent + 99) / 100
 		}
-		st.w.LoseLeases(n, deaf)
+		st.w.LoseLeases(n, unnoticed)
 		return ""
 	}
 }

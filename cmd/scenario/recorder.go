@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
@@ -18,7 +19,7 @@ type recorder struct {
 	w         *sim.World
 	all       []Entry
 	names     []string // names of groups, in the order of their creation
-	standing  map[string]*standing
+	groups    map[string]*groupHealth
 	members   map[string]member // recorded instances
 	judgments int               // of instances, in all plans together
 	stirred   map[string]bool   // instances whose contribution to counts may be out of date
@@ -54,7 +55,7 @@ type slotOf struct {
 
 func newRecorder(s *Scenario) *recorder {
 	return &recorder{
-		sc: s, standing: map[string]*standing{}, members: map[string]member{}, stirred: map[string]bool{},
+		sc: s, groups: map[string]*groupHealth{}, members: map[string]member{}, stirred: map[string]bool{},
 		counts: map[string]*count{}, slots: map[slotOf]*count{}, renewed: map[slotOf]bool{}, rules: map[string]int{},
 		ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{},
 	}
@@ -70,8 +71,8 @@ func (r *recorder) attach(w *sim.World) {
 }
 
 func (r *recorder) meet(name string) {
-	if r.standing[name] == nil {
-		r.standing[name] = &standing{name: name, worst: 100, serving: 100}
+	if r.groups[name] == nil {
+		r.groups[name] = &groupHealth{name: name, worst: 100, serving: 100}
 		r.names = append(r.names, name)
 		r.counts[name] = &count{}
 	}
@@ -116,9 +117,9 @@ func (r *recorder) begin(e Event) {
 }
 
 // reword replaces the text of the current event by what actually happened.
-func (r *recorder) reword(asked, befell string) {
+func (r *recorder) reword(asked, affected string) {
 	e, entry := &r.events[len(r.events)-1], &r.all[r.playing-1]
-	e.What = strings.Replace(e.What, asked, befell, 1)
+	e.What = strings.Replace(e.What, asked, affected, 1)
 	entry.What = e.What
 }
 
@@ -168,7 +169,8 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 		r.rules[told.Rule]++
 		r.add(Entry{
 			At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance,
-			What: told.What, Why: told.Why, minor: minorStep(&told),
+			What: told.What(), Why: told.Why, effect: told.Effect, cause: reason.Known(told.Cause, told.Why),
+			minor: minorStep(&told),
 		})
 	}
 }
@@ -215,7 +217,7 @@ func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment)
 	}
 	r.add(Entry{
 		At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why(),
-		minor: minor,
+		cause: now.Cause, minor: minor,
 	})
 }
 
@@ -236,7 +238,7 @@ func (r *recorder) changed(e store.Event) {
 
 // countStorms counts the storms of a group.
 func (r *recorder) countStorms(group string) {
-	st := r.standing[group]
+	st := r.groups[group]
 	if st == nil {
 		return
 	}
@@ -267,7 +269,7 @@ func (r *recorder) look() {
 	clear(r.stirred)
 	wanted := r.settled()
 	for _, name := range r.names {
-		st := r.standing[name]
+		st := r.groups[name]
 		was := st.whole
 		st.look(at, r.w, *r.counts[name], wanted[name])
 		switch {
@@ -277,11 +279,11 @@ func (r *recorder) look() {
 				took, short = " after "+about(at-st.since), at-st.since < time.Second
 			}
 			r.add(Entry{
-				At: at, Source: Standing, Group: name, minor: short, What: "is as wanted" + took,
+				At: at, Source: Wanted, Group: name, minor: short, What: "is as wanted" + took,
 				Why: fmt.Sprintf("%d of %d healthy", r.counts[name].healthy, st.size),
 			})
 		case was && !st.whole:
-			r.add(Entry{At: at, Source: Standing, Group: name, What: "is no longer as wanted", minor: true})
+			r.add(Entry{At: at, Source: Wanted, Group: name, What: "is no longer as wanted", minor: true})
 		}
 	}
 	for i := range r.events {

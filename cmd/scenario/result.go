@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
@@ -110,8 +111,8 @@ func (e *EventResult) look(at time.Duration, latest bool, r *recorder) {
 	}
 	whole, worst := true, 100
 	for _, name := range r.names {
-		whole = whole && r.standing[name].whole
-		worst = min(worst, r.standing[name].healthy)
+		whole = whole && r.groups[name].whole
+		worst = min(worst, r.groups[name].healthy)
 	}
 	if !e.seen {
 		e.seen, e.Worst, e.until = true, worst, e.At
@@ -157,7 +158,7 @@ func (r *recorder) result() *Result {
 }
 
 func (r *recorder) group(name string) GroupResult {
-	st := r.standing[name]
+	st := r.groups[name]
 	g := GroupResult{
 		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1],
 		Serving: st.serving,
@@ -177,7 +178,7 @@ func (r *recorder) group(name string) GroupResult {
 }
 
 // ended adds what is not as wanted at the end.
-func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
+func (r *recorder) ended(g GroupResult, st *groupHealth) GroupResult {
 	status := sim.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
 	g.Blocked, g.Load = blockedOf(status.Blocked), loadOutcome(r.w, g.Name)
 	if !st.whole {
@@ -223,16 +224,18 @@ func seconds(d time.Duration) float64 {
 
 // blockedOf groups blocked work by its reason.
 func blockedOf(all []store.Blocked) (out []Blocked) {
+	var causes []store.Blocked
 	for _, b := range all {
-		i := slices.IndexFunc(out, func(o Blocked) bool {
-			return o.Rule == b.Rule && anonymous(o.What) == anonymous(b.What) && anonymous(o.Why) == anonymous(b.Why)
-		})
+		cause := reason.FoldedBlocked(b)
+		i := slices.Index(causes, cause)
 		if i < 0 {
+			causes = append(causes, cause)
 			out = append(out, Blocked{Rule: b.Rule, What: b.What, Why: b.Why, Until: b.Until, Count: 1})
 			continue
 		}
+		cause.Instance = reason.Omitted
 		o := &out[i]
-		o.What, o.Why, o.Until = anonymous(o.What), anonymous(o.Why), anonymous(o.Until)
+		o.What, o.Why, o.Until = reason.What(&cause), reason.Why(&cause), reason.Until(&cause)
 		o.Count++
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -111,24 +112,36 @@ func TestExpectations(t *testing.T) {
 }
 
 func TestFoldSumsUpWhatIsRepeated(t *testing.T) {
-	at := func(d time.Duration, rule, instance, what, why string) Entry {
+	at := func(d time.Duration, rule, instance string, effect store.Effect, cause store.Cause) Entry {
 		return Entry{
-			At: d, Time: Clock(d), Source: Decision, Rule: rule, Group: "web", Instance: instance, What: what,
-			Why: why,
+			At: d, Time: Clock(d), Source: Decision, Rule: rule, Group: "web", Instance: instance,
+			What: reason.Effect(effect), effect: effect, Why: reason.Short(cause), cause: cause,
 		}
 	}
-	step := at(2*time.Second, "SAFE-8", "web-0-abc123", "provider is asked", "")
+	requested := store.Effect{Kind: store.EffectRequested}
+	replaced := func(by string) store.Effect { return store.Effect{Kind: store.EffectReplaced, Instance: by} }
+	in := func(zone string) store.Effect { return store.Effect{Kind: store.EffectInZone, Zone: zone} }
+	filled := func(n int) store.Cause { return store.Cause{Kind: store.CauseUnfilled, Count: n, Limit: 2} }
+	full := func(zone string) store.Cause { return store.Cause{Kind: store.CauseFullZone, Name: zone} }
+	text := func(s string) store.Cause { return store.Cause{Kind: store.CauseUnhealthy, Text: s} }
+	step := at(2*time.Second, "SAFE-8", "web-0-abc123", store.Effect{Kind: store.EffectAsked}, store.Cause{})
 	step.minor = true
 	got := Fold([]Entry{
-		at(time.Second, "REC-3", "web-0-abc123", "requested", "0 of 2 slots are filled"), step,
-		at(3*time.Second, "REC-3", "web-1-abc123", "requested", "1 of 2 slots are filled"),
-		at(4*time.Second, "HEAL-2", "web-2-abc123", "replacement web-2-def456 requested", "check http fails"),
-		at(5*time.Second, "HEAL-2", "web-3-abc123", "replacement web-3-def456 requested", "its lease ended"),
+		at(time.Second, "REC-3", "web-0-abc123", requested, filled(0)), step,
+		at(3*time.Second, "REC-3", "web-1-abc123", requested, filled(1)),
+		at(4*time.Second, "HEAL-2", "web-2-abc123", replaced("web-2-def456"), text("check http fails")),
+		at(5*time.Second, "HEAL-2", "web-3-abc123", replaced("web-3-def456"), store.Cause{Kind: store.CauseNoReturn}),
 		{At: 6 * time.Second, Time: "00:00:06", Source: Happens, What: "2 machines killed"},
-		at(7*time.Second, "REC-3", "web-0-ghi789", "requested", ""),
-		at(98*time.Second, "REC-3", "web-1-ghi789", "requested", ""),
-		at(99*time.Second, "REC-3", "web-2-abc123", "tried in zone a", "zone b has no room"),
-		at(100*time.Second, "REC-3", "web-2-abc123", "tried in zone b", "zone a has no room"),
+		at(7*time.Second, "REC-3", "web-0-ghi789", requested, store.Cause{}),
+		at(98*time.Second, "REC-3", "web-1-ghi789", requested, store.Cause{}),
+		at(99*time.Second, "REC-3", "web-2-abc123", in("a"), full("b")),
+		at(100*time.Second, "REC-3", "web-2-abc123", in("b"), full("a")),
+		at(101*time.Second, "SPOT-2", "web-2-abc123", requested, store.Cause{
+			Kind: store.CauseRelieved, Other: "web-2-b", Heir: "web-2-c", Also: &store.CauseAlso{Left: "one"},
+		}),
+		at(102*time.Second, "SPOT-2", "web-2-abc123", requested, store.Cause{
+			Kind: store.CauseRelieved, Other: "web-2-d", Heir: "web-2-e", Also: &store.CauseAlso{Left: "two"},
+		}),
 	})
 	var b strings.Builder
 	for _, e := range got {
@@ -140,6 +153,7 @@ func TestFoldSumsUpWhatIsRepeated(t *testing.T) {
 00:00:07 REC-3|web-0-ghi789|0|requested||
 00:01:38 REC-3|web-1-ghi789|0|requested||
 00:01:39 REC-3||2|tried in zone …|zone … has no room|00:01:40
+00:01:41 SPOT-2||2|requested|… is healthy in its place; it left because: …; … is healthy in its place|00:01:42
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

@@ -152,9 +152,9 @@ func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string
 		}.words(), "1 "))
 		return "there is none"
 	case len(ids) < t.count:
-		befell := t
-		befell.count = len(ids)
-		st.rec.reword(asked, fmt.Sprintf("%s (%d wanted)", befell.words(), t.count))
+		affected := t
+		affected.count = len(ids)
+		st.rec.reword(asked, fmt.Sprintf("%s (%d wanted)", affected.words(), t.count))
 	}
 	for _, id := range ids {
 		do(id)

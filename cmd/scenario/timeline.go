@@ -2,10 +2,11 @@ package scenario
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Source is where an entry of the timeline comes from.
@@ -19,7 +20,7 @@ const (
 	Decision Source = "decision" // the leader
 	Verdict  Source = "verdict"  // the leader's verdict on an instance
 	Machine  Source = "machine"  // a provider
-	Standing Source = "standing" // a group is as wanted, or no longer is
+	Wanted   Source = "standing" // a group is as wanted, or no longer is
 )
 
 // Entry is one thing that happened, or several of a kind that were summed up.
@@ -35,8 +36,10 @@ type Entry struct {
 	Count    int           `json:"count,omitempty"` // how many were summed up
 	Until    string        `json:"until,omitempty"` // when the last of them was
 
-	varies bool // it sums up entries whose reasons differ
-	minor  bool // an intermediate step, which the short timeline leaves out
+	effect store.Effect // What as fields, of a decision
+	cause  store.Cause  // Why as fields, of a decision or a verdict
+	varies bool         // it sums up entries whose reasons differ
+	minor  bool         // an intermediate step, which the short timeline leaves out
 	last   time.Duration
 }
 
@@ -49,23 +52,11 @@ func Clock(d time.Duration) string {
 // foldWithin is how long after the last of its kind an entry is still counted with it.
 const foldWithin = 90 * time.Second
 
-var (
-	instanceID = regexp.MustCompile(`\b[a-z][a-z0-9-]*-\d+-[a-z0-9]{4,}\b`)
-	numbers    = regexp.MustCompile(`\d[\d.]*`)
-	zones      = regexp.MustCompile(`\bzone \S+`)
-)
-
-// anonymous returns a sentence without the names of instances.
-func anonymous(s string) string { return instanceID.ReplaceAllString(s, "…") }
-
-// placeless returns a sentence without the names of zones either.
-func placeless(s string) string { return zones.ReplaceAllString(anonymous(s), "zone …") }
-
 // Fold drops intermediate steps, and sums up repeated entries at the place of the first. An event
 // of the scenario is never summed up, and no entries are summed up across one.
 func Fold(all []Entry) []Entry {
 	var out []Entry
-	first := map[string]int{}
+	first := map[foldKey]int{}
 	for _, e := range all {
 		switch {
 		case e.minor:
@@ -74,11 +65,11 @@ func Fold(all []Entry) []Entry {
 			clear(first)
 			out = append(out, e)
 			continue
-		case e.Source == Standing:
+		case e.Source == Wanted:
 			out = append(out, e)
 			continue
 		}
-		key := strings.Join([]string{string(e.Source), e.Rule, e.Group, placeless(e.What)}, "\x00")
+		key := e.key()
 		i, seen := first[key]
 		if !seen || e.At-out[i].last > foldWithin {
 			first[key] = len(out)
@@ -96,21 +87,37 @@ func Fold(all []Entry) []Entry {
 	return out
 }
 
-// with returns an entry summed up with a later one of its kind.
+// foldKey is equal for entries that are summed up.
+type foldKey struct {
+	source      Source
+	rule, group string
+	what        string // without the names of instances and zones
+}
+
+func (e *Entry) key() foldKey {
+	what := e.What
+	if e.effect.Kind != "" {
+		what = reason.Effect(reason.FoldedEffect(e.effect, true))
+	}
+	return foldKey{e.Source, e.Rule, e.Group, what}
+}
+
+// with returns an entry summed up with a later one of its kind: without the names in which they
+// differ.
 func (e Entry) with(other Entry) Entry {
 	e.Count++
 	e.Instance = ""
 	e.last = other.At
-	if e.What = anonymous(e.What); e.What != anonymous(other.What) {
-		e.What = placeless(e.What)
+	if e.effect.Kind != "" {
+		zones := reason.Effect(reason.FoldedEffect(e.effect, false)) !=
+			reason.Effect(reason.FoldedEffect(other.effect, false))
+		e.effect = reason.FoldedEffect(e.effect, zones)
+		e.What = reason.Effect(e.effect)
 	}
 	if !e.varies {
-		mine, its := anonymous(e.Why), anonymous(other.Why)
-		if mine != its && placeless(mine) == placeless(its) {
-			mine, its = placeless(mine), placeless(its)
-		}
-		e.Why = mine
-		if numbers.ReplaceAllString(mine, "#") != numbers.ReplaceAllString(its, "#") {
+		cause, same := reason.FoldedCause(e.cause, other.cause)
+		e.cause, e.Why = cause, reason.Short(cause)
+		if !same {
 			e.Why += " …"
 			e.varies = true
 		}

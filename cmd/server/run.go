@@ -26,16 +26,8 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	starting, started := context.WithCancel(watched)
 	defer started()
 	telling.Go(func() { h.Service.Start(starting, parts.turning) })
-	if err := place.prepare(r); err != nil {
-		return explain(err)
-	}
-	if r.Phase == joining && !embedetcd.HasLog(place.etcd()) {
-		if r, err = place.becomeLearner(ctx, r); err != nil {
-			return explain(err)
-		}
-	}
-	if r.Phase == joined && len(r.Members) > 1 && place.wasRemoved(ctx, r) {
-		return place.removed(r)
+	if r, err = place.enter(ctx, r); err != nil {
+		return err
 	}
 	member := c.part("member", h)
 	replica := c.part("replica", h)
@@ -94,10 +86,33 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	if err := c.say(ctx, h, place, r, was); err != nil {
 		return explain(err)
 	}
-	following, endFollowing := context.WithCancel(ctx)
+	return c.followUntil(ctx, h, place, r, failed)
+}
+
+// enter prepares the host's directory and, on the first start of a host that joins, makes it a
+// learner. It fails if the other hosts have removed this one.
+func (p Place) enter(ctx context.Context, r Record) (Record, error) {
+	if err := p.prepare(r); err != nil {
+		return r, explain(err)
+	}
+	if r.Phase == joining && !embedetcd.HasLog(p.etcd()) {
+		var err error
+		if r, err = p.becomeLearner(ctx, r); err != nil {
+			return r, explain(err)
+		}
+	}
+	if r.Phase == joined && len(r.Members) > 1 && p.wasRemoved(ctx, r) {
+		return r, p.removed(r)
+	}
+	return r, nil
+}
+
+// followUntil follows the other hosts until ctx ends or a part has failed.
+func (c *Command) followUntil(ctx context.Context, h *services.Host, place Place, r Record, failed chan error) error {
+	following, end := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	defer follower.Wait()
-	defer endFollowing()
+	defer end()
 	follower.Go(func() {
 		if err := c.follow(following, h, place, r); err != nil {
 			failed <- err

@@ -56,13 +56,11 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	logFile, err := os.OpenFile(filepath.Join(dir, "dev.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, closeLog, err := d.openLog(dir)
 	if err != nil {
-		return problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir, err)
+		return err
 	}
-	defer func() { err = errors.Join(err, logFile.Close()) }()
-	log := slog.New(slog.NewJSONHandler(logFile, &slog.HandlerOptions{Level: parseLevel(d.LogLevel)}))
-
+	defer func() { err = errors.Join(err, closeLog()) }()
 	etcd, credentials, err := d.startEtcd(ctx, dir, log)
 	if err != nil {
 		return err
@@ -85,23 +83,16 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	keys, err := devKeys(dir, log)
-	if err != nil {
-		return err
-	}
 	created, err := createShard(ctx, st, h.Shard, stateFile(dir, h.Shard))
 	if err != nil {
 		return err
 	}
-	issuing, err := pki.Open(credentials.Dir, log)
+	deps, endFollowing, err := d.dependencies(ctx, h, dir, credentials, log)
 	if err != nil {
 		return err
 	}
-	defer follow(ctx, issuing)()
-	deps := coordinator.Deps{Providers: providers, Logger: log, Authority: issuing, Secrets: keys}
-	if err := openNamed(ctx, h, d.Providers, credentials.Dir, &deps); err != nil {
-		return err
-	}
+	defer endFollowing()
+	deps.Providers = providers
 	traces, endTraces, err := d.Traces.open(ctx, h, id, log)
 	if err != nil {
 		return err
@@ -109,10 +100,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	defer endTraces()
 	ready := make(chan string, 1)
 	http, err := d.httpAddress()
-	http.API, http.etcd = d.API, credentials.connection(etcd.Endpoint())
 	if err != nil {
 		return err
 	}
+	http.API, http.etcd = d.API, credentials.connection(etcd.Endpoint())
 	web := newSide(h, log)
 	deps.Store, deps.Meter, deps.Traces = web.measured(st), web.metrics, traces
 	deps.Ready = func(address string) { ready <- address }
@@ -139,6 +130,36 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created,
 	}
 	return w.run(ctx, groups, ready)
+}
+
+// dependencies opens what the replica works with besides its store and its providers. The returned
+// function ends what follows the authority's files.
+func (d *Dev) dependencies(ctx context.Context, h *Host, dir string, credentials Credentials, log *slog.Logger) (
+	deps coordinator.Deps, end func(), err error,
+) {
+	keys, err := devKeys(dir, log)
+	if err != nil {
+		return deps, nil, err
+	}
+	issuing, err := pki.Open(credentials.Dir, log)
+	if err != nil {
+		return deps, nil, err
+	}
+	deps = coordinator.Deps{Logger: log, Authority: issuing, Secrets: keys}
+	if err = openNamed(ctx, h, d.Providers, credentials.Dir, &deps); err != nil {
+		return deps, nil, err
+	}
+	return deps, follow(ctx, issuing), nil
+}
+
+// openLog opens the log file of the data directory.
+func (d *Dev) openLog(dir string) (log *slog.Logger, end func() error, err error) {
+	file, err := os.OpenFile(filepath.Join(dir, "dev.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir,
+			err)
+	}
+	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: parseLevel(d.LogLevel)})), file.Close, nil
 }
 
 // devWorld is a running leasehold dev.

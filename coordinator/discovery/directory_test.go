@@ -99,7 +99,7 @@ func drawEvent(rt *rapid.T) event {
 		ID: rapid.SampledFrom([]string{"db-0", "web-0", "web-1"}).Draw(rt, "instance"),
 		What: rapid.SampledFrom([]string{
 			"record", "record", "record", "record", "unhealthy", "unhealthy", "healthy", "gone", "gone", // evidence
-			"record lost", "record lost", "record spoilt", "report lost", "report spoilt", "lease lost", "storm", "hold",
+			"record lost", "record lost", "record spoiled", "report lost", "report spoiled", "lease lost", "storm", "hold",
 			"spec lost", "status lost", "cut", "mended", "a minute",
 		}).Draw(rt, "what"),
 		Phase: rapid.SampledFrom([]store.Phase{
@@ -193,7 +193,7 @@ func play(t *testing.T, events []event) string {
 			if !cut { // one that comes and goes unwatched has never been seen
 				p.commit(store.Delete(keys.Instance(id)))
 			}
-		case "record spoilt":
+		case "record spoiled":
 			if there && !lost && !cut {
 				p.commit(store.Put(keys.Instance(id), []byte("garbage")))
 			}
@@ -202,7 +202,7 @@ func play(t *testing.T, events []event) string {
 				delete(p.ill, id)
 				p.commit(store.Delete(keys.Report(id)))
 			}
-		case "report spoilt":
+		case "report spoiled":
 			if !cut {
 				p.commit(store.Put(keys.Report(id), []byte("garbage")))
 			}

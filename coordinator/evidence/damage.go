@@ -13,15 +13,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Spoilt is an unreadable key of which it is not known what it said before.
-type Spoilt struct {
+// UnreadableKey is a key of which it is not known what it said before.
+type UnreadableKey struct {
 	Key      string
 	Modified store.Revision // of the value that cannot be read
 }
 
 // ToRecall returns the unreadable keys whose previous revisions should be read from etcd's history:
 // see Recalled.
-func (e *Evidence) ToRecall(c *cache.Content) (out []Spoilt) {
+func (e *Evidence) ToRecall(c *cache.Content) (out []UnreadableKey) {
 	if len(c.Unreadable) == 0 {
 		return nil
 	}
@@ -44,10 +44,10 @@ func (e *Evidence) ToRecall(c *cache.Content) (out []Spoilt) {
 		default:
 		}
 		if !known {
-			out = append(out, Spoilt{Key: key, Modified: s.Modified})
+			out = append(out, UnreadableKey{Key: key, Modified: s.Modified})
 		}
 	}
-	slices.SortFunc(out, func(a, b Spoilt) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b UnreadableKey) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }
 
@@ -58,7 +58,7 @@ type recall struct {
 }
 
 // Recalled records the former value of an unreadable key; a zero kv: it is not known any more.
-func (e *Evidence) Recalled(s Spoilt, kv store.KV) {
+func (e *Evidence) Recalled(s UnreadableKey, kv store.KV) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.recalled[s.Key] = recall{of: s.Modified, kv: kv}

@@ -234,7 +234,7 @@ func (s *session) listen() ending {
 		if err != nil {
 			return ending{err, true}
 		}
-		wait, end := s.hear(msg)
+		wait, end := s.handle(msg)
 		if end.err != nil {
 			return end
 		}
@@ -250,8 +250,8 @@ func (s *session) listen() ending {
 	}
 }
 
-// hear handles a message. It returns how long to wait before the next one is read.
-func (s *session) hear(msg received) (wait time.Duration, end ending) {
+// handle handles a message. It returns how long to wait before the next one is read.
+func (s *session) handle(msg received) (wait time.Duration, end ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing() != nil {

@@ -105,7 +105,7 @@ type Command interface{ command() }
 type (
 	// Recall reads the former values of unreadable keys into the evidence (SAFE-16). Answered by
 	// Recalled, whether that succeeded or not.
-	Recall struct{ Keys []evidence.Spoilt }
+	Recall struct{ Keys []evidence.UnreadableKey }
 	// Compute makes the plan of a snapshot. Answered by Planned.
 	Compute struct {
 		Groups   []string

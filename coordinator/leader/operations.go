@@ -92,10 +92,10 @@ func (l *Leader) deadline(op *operation) time.Time {
 // (SAFE-8, SAFE-12).
 func (l *Leader) recordCreation(op *operation, key string) Record {
 	rec := &op.record
-	why, from := "provider "+rec.Spec.Provider+" is asked", rec.Phase
+	what, from := store.Effect{Kind: store.EffectAsked, Name: rec.Spec.Provider}, rec.Phase
 	again := from == store.Creating
 	if again {
-		why += " again"
+		what.Kind = store.EffectAskedAgain
 	} else {
 		rec.Phase, rec.Since = store.Creating, op.begun.UTC()
 	}
@@ -103,16 +103,15 @@ func (l *Leader) recordCreation(op *operation, key string) Record {
 	if rec.Site == "" {
 		rec.Site = l.cfg.Capabilities[op.call.Provider].Site
 	}
-	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
+	rec.Last = store.Decision{Rule: "SAFE-8", Why: reason.Effect(what), Revision: op.call.Revision, At: op.begun.UTC()}
 	r := Record{
 		Operation: op.number, Kind: plan.CallCreate, Instance: *rec, From: from, Conditions: op.call.Conditions,
 		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
 	}
 	if !again {
 		r.Entries = []store.JournalEntry{{
-			Kind: store.EntryCall, Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from,
-			To:       store.Creating,
-			Revision: op.call.Revision,
+			Kind: store.EntryCall, Rule: "SAFE-8", What: reason.Effect(what), Effect: what, Group: rec.Group,
+			Instance: rec.ID, Slot: rec.Place(), From: from, To: store.Creating, Revision: op.call.Revision,
 		}}
 	}
 	return r
@@ -122,16 +121,14 @@ func (l *Leader) recordCreation(op *operation, key string) Record {
 // meanwhile restarts nothing. The call names the boot to end, so a late one ends no other (SAFE-8).
 func (l *Leader) recordRestart(op *operation, key string) Record {
 	return l.recordCall(op, key, store.JournalEntry{
-		Rule: op.record.Restart.Rule, What: "provider " + op.record.Spec.Provider + " is asked to restart it",
+		Rule: op.record.Restart.Rule, Effect: store.Effect{Kind: store.EffectAskedRestart},
 	})
 }
 
 // recordCopy writes that a second machine of the instance is about to be removed.
 func (l *Leader) recordCopy(op *operation, key string) Record {
 	return l.recordCall(op, key, store.JournalEntry{
-		Rule: "PROV-4",
-		What: "provider " + op.record.Spec.Provider + " is asked to remove machine " + op.call.Copy.Ref +
-			": another call for the instance made it, and it has not registered",
+		Rule: "PROV-4", Effect: store.Effect{Kind: store.EffectAskedCopy, Text: op.call.Copy.Ref},
 	})
 }
 
@@ -143,7 +140,7 @@ func (l *Leader) recordHalt(op *operation, key string) Record {
 	op.record.Drill = &mark
 	cause := store.Cause{Kind: store.CauseOrder, By: mark.By}
 	return l.recordCall(op, key, store.JournalEntry{
-		Rule: "DAY-6", What: "drill: provider " + op.record.Spec.Provider + " is asked to end its machine",
+		Rule: "DAY-6", Effect: store.Effect{Kind: store.EffectAskedDrill},
 		Why: reason.Short(cause), Cause: cause,
 		Facts: []store.Fact{{Kind: store.FactRequest, Name: mark.Request}},
 	})
@@ -153,6 +150,8 @@ func (l *Leader) recordHalt(op *operation, key string) Record {
 // entry.
 func (l *Leader) recordCall(op *operation, key string, e store.JournalEntry) Record {
 	rec := &op.record
+	e.Effect.Name = rec.Spec.Provider
+	e.What = reason.Effect(e.Effect)
 	e.Kind, e.Group, e.Instance, e.Slot, e.Revision = store.EntryCall, rec.Group, rec.ID, rec.Place(), op.call.Revision
 	rec.Last = store.Decision{Rule: e.Rule, Why: e.What, Revision: op.call.Revision, At: op.begun.UTC()}
 	if e.Why != "" {

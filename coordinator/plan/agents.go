@@ -154,7 +154,8 @@ func (d *agents) followOffer(m *member, recorded bool) {
 	case u.Installed && d.versionProved(m, ends):
 		d.wave.Done++
 		d.wave.Proved = true
-		d.clearOffer(m, "agent upgraded to "+u.Version, store.Cause{Kind: store.CauseAgentUpgraded, Name: u.Version})
+		d.clearOffer(m, named(store.EffectAgentUpgraded, u.Version),
+			store.Cause{Kind: store.CauseAgentUpgraded, Name: u.Version})
 		return
 	case u.Installed && !d.now.Before(ends):
 		d.stopWave(m, recorded, fmt.Sprintf("it is installed, and was not connected and healthy for %s on end", u.Within))
@@ -171,9 +172,9 @@ func (d *agents) followOffer(m *member, recorded bool) {
 		if d.wave.Stopped != m.ID() {
 			why.Text = ""
 		}
-		what := "agent stays as it was"
+		what := effect(store.EffectAgentStays)
 		if u.Installed {
-			what = "agent has not proved " + u.Version
+			what = named(store.EffectAgentUnproved, u.Version)
 		}
 		d.clearOffer(m, what, why)
 	}
@@ -221,7 +222,7 @@ func (d *agents) beginProof(m *member) {
 	}
 	u := *m.Record.Upgrade
 	u.Installed, u.Timer = true, d.timer(u.Within.D()+store.AgentFetchTime)
-	d.step(m, m.phase, "PROV-7", "agent installed "+u.Version,
+	d.step(m, m.phase, "PROV-7", named(store.EffectAgentInstalled, u.Version),
 		store.Cause{Kind: store.CauseAgentUpgraded, Name: u.Version}, m.facts(),
 		func(rec *store.Instance) { rec.Upgrade = &u })
 }
@@ -255,7 +256,7 @@ func (d *agents) stopWave(m *member, recorded bool, why string) {
 		return
 	}
 	d.wave.Stopped, d.wave.Why, d.wave.At = m.ID(), why, d.now.UTC()
-	d.tell("PROV-7", "upgrade of agents stopped", store.Cause{
+	d.tell("PROV-7", effect(store.EffectUpgradeStopped), store.Cause{
 		Kind: store.CauseAgentStays, Name: d.wave.Version, Text: m.ID() + ": " + why,
 	})
 }
@@ -275,7 +276,7 @@ func (d *agents) withdrawOffers(wanted string) {
 			m.Alive.Record.State != store.StreamOpen || d.wave != nil && d.wave.Stopped == m.ID() {
 			continue
 		}
-		const what = "offer to the agent withdrawn"
+		what := effect(store.EffectOfferWithdrawn)
 		why := store.Cause{Kind: store.CauseAgentLeft, Name: u.Version}
 		if u.Installed || answerTo(m.Instance) != nil {
 			d.clearOffer(m, what, why)
@@ -299,10 +300,10 @@ func (d *agents) endWithdrawn(m *member) {
 		d.wake(ends)
 		return
 	}
-	d.clearOffer(m, "withdrawn offer is over", store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
+	d.clearOffer(m, effect(store.EffectOfferOver), store.Cause{Kind: store.CauseAgentLeft, Name: u.Version})
 }
 
-func (d *agents) clearOffer(m *member, what string, why store.Cause) {
+func (d *agents) clearOffer(m *member, what store.Effect, why store.Cause) {
 	if !m.touched {
 		d.step(m, m.phase, "PROV-7", what, why, m.facts(), func(rec *store.Instance) { rec.Upgrade = nil })
 	}
@@ -314,10 +315,10 @@ func (d *agents) tellWave(old *store.AgentWave) {
 	same := old != nil && old.Version == w.Version
 	why := store.Cause{Kind: store.CauseAgentWanted, Name: w.Version}
 	if !same && w.Done < w.Of {
-		d.tell("PROV-7", "upgrade of agents begun", why)
+		d.tell("PROV-7", effect(store.EffectUpgradeBegun), why)
 	}
 	if same && old.Done < old.Of && w.Done == w.Of && w.Of > 0 {
-		d.tell("PROV-7", "upgrade of agents complete", store.Cause{Kind: store.CauseUpdated, Count: w.Done, Limit: w.Of})
+		d.tell("PROV-7", effect(store.EffectUpgradeDone), store.Cause{Kind: store.CauseUpdated, Count: w.Done, Limit: w.Of})
 	}
 }
 
@@ -383,7 +384,7 @@ func (d *agents) offer(m *member) {
 		Downgrade: d.spec.Agent.Downgrade && d.spec.Agent.Version != store.AgentAuto,
 		Timer:     d.timer(within.D() + store.AgentFetchTime),
 	}
-	a := d.step(m, m.phase, "PROV-7", "agent offered "+u.Version,
+	a := d.step(m, m.phase, "PROV-7", named(store.EffectAgentOffered, u.Version),
 		store.Cause{Kind: store.CauseAgentWanted, Name: u.Version, Text: m.Alive.Record.Agent}, m.facts(),
 		func(rec *store.Instance) { rec.Upgrade = &u })
 	a.Conditions = append(a.Conditions, d.common()...)
@@ -404,7 +405,7 @@ func (d *agents) retry(r store.Versioned[store.Request]) bool {
 	}
 	d.wave.Stopped, d.wave.Why, d.wave.At, d.wave.Proved = "", "", time.Time{}, false
 	d.wave.Forgiven = d.reportedBack(d.wave.Version)
-	d.tell("PROV-7", "upgrade of agents to be tried again", orderedBy(r.Record.By))
+	d.tell("PROV-7", effect(store.EffectUpgradeRetried), orderedBy(r.Record.By))
 	if !d.orders.mayRetry(d.order) {
 		d.orders.settled = append(d.orders.settled, r)
 	}

@@ -68,7 +68,7 @@ func (d *analysis) follow() {
 		}
 		why := store.Cause{Kind: store.CauseAnalysis, Name: a.From, Text: says}
 		r.Failed, r.BlamedCause, r.Blamed = true, why, reason.Short(why)
-		d.tell("ROLL-5", "roll stopped", why)
+		d.tell("ROLL-5", effect(store.EffectRollStopped), why)
 		doubted = false
 		break
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -61,7 +60,7 @@ func (d *scaler) follow() {
 	if h := d.spec.ScaleHold; held {
 		d.wake(h.Until)
 	} else if old != nil && old.Stays == store.ScaleHeld {
-		d.tell("AUTO-3", "size follows the load again", store.Cause{Kind: store.CauseHoldEnded, By: old.By})
+		d.tell("AUTO-3", effect(store.EffectSizeFollows), store.Cause{Kind: store.CauseHoldEnded, By: old.By})
 		s.Stays = "" // judged now
 	} else if due := d.ends(d.g.Due, store.TimerScalePace, s.Pace); s.Pace != nil && d.now.Before(due) {
 		d.wake(due)
@@ -80,10 +79,10 @@ func (d *scaler) follow() {
 			s.Advice = size
 		}
 		if s.Advice != was.Advice && s.Advice != 0 {
-			d.tellSize(fmt.Sprintf("size %d would be %d", s.Size, size), size, wish.Numbers, store.ScaleAdvised)
+			d.tellSize(store.EffectSizeAdvised, s.Size, size, wish.Numbers, store.ScaleAdvised)
 		}
 	case size != s.Size:
-		d.tellSize(fmt.Sprintf("size %d -> %d", s.Size, size), size, wish.Numbers, "")
+		d.tellSize(store.EffectSize, s.Size, size, wish.Numbers, "")
 		changed := d.timer(spec.Down.Every.D())
 		if s.Shrunk = &changed; size > s.Size {
 			s.Growths, s.Rising = d.withGrowth(s.Growths, size, spec.Up.Every.D()), nil
@@ -358,8 +357,8 @@ func (d *scaler) tells(m *member, metric string) (value float64, told bool) {
 }
 
 // tellSize notes a change of size with the numbers that it rests on, or one that is only advised.
-func (d *scaler) tellSize(what string, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
-	d.tell("AUTO-1", what, store.Cause{
+func (d *scaler) tellSize(what store.EffectKind, from, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
+	d.tell("AUTO-1", store.Effect{Kind: what, Count: from, Limit: to}, store.Cause{
 		Kind: store.CauseLoad, Name: string(stays), Count: d.spec.Size, Limit: to,
 		Load: &store.CauseNumbers{Numbers: numbers},
 	})

@@ -11,6 +11,7 @@ import (
 const (
 	mostInBatch       = 32
 	mostTogetherBytes = 512 << 10
+	mostEffect        = 100 // bytes of an effect in a journal entry, without its names and texts
 	mostOtherwise     = 150 // bytes of a counterfactual as text
 	mostFact          = 120 // bytes of a fact in a journal entry, with its text, without what is written twice
 )
@@ -97,7 +98,7 @@ func (b *bundle) count(a *Action) {
 	b.bytes += len(a.Writes[0].Value)
 	for _, told := range a.JournalEntries() {
 		b.writes++
-		b.bytes += len(told.What) + 2*len(told.Why) + mostOtherwise
+		b.bytes += mostEffect + 2*len(told.What()) + 2*len(told.Why) + mostOtherwise
 		for i := range told.Facts {
 			b.bytes += mostFact + 2*(len(told.Facts[i].Name)+len(told.Facts[i].Text))
 		}

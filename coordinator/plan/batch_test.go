@@ -32,12 +32,12 @@ func TestSimpleActionsShareTransactions(t *testing.T) {
 		told := 0
 		for _, a := range part {
 			if a != &p.Actions[next] {
-				t.Fatalf("%s %s comes out of its turn", a.Instance, a.What)
+				t.Fatalf("%s %s comes out of its turn", a.Instance, a.What())
 			}
 			next++
 			for _, c := range a.Conditions {
 				if !slices.Contains(conditions, c) {
-					t.Errorf("%s %s: %+v is not compared", a.Instance, a.What, c)
+					t.Errorf("%s %s: %+v is not compared", a.Instance, a.What(), c)
 				}
 			}
 			told += len(a.JournalEntries())
@@ -66,7 +66,8 @@ func asCommitted(conditions []store.Condition, writes []store.Write, told int) s
 // move is a simple action of one instance.
 func move(id string) Action {
 	return Action{
-		Group: "web", Instance: id, Rule: "DET-11", What: "agent registered", From: store.Booting, To: store.Checking,
+		Group: "web", Instance: id, Rule: "DET-11", Effect: effect(store.EffectRegistered),
+		From: store.Booting, To: store.Checking,
 		Conditions: []store.Condition{store.At("instances/"+id, 3), store.At("alive/"+id, 4)},
 		Writes:     []store.Write{store.Put("instances/"+id, nil)},
 	}

@@ -39,7 +39,8 @@ func (d *healing) followBreaker() {
 	}
 	if count < breakerMin || count <= most {
 		if old != nil {
-			d.tell("ROLL-7", "breaker closed", store.Cause{Kind: store.CauseManyFail, Count: count, Limit: most})
+			d.tell("ROLL-7", effect(store.EffectBreakerClosed),
+				store.Cause{Kind: store.CauseManyFail, Count: count, Limit: most})
 		}
 		return
 	}
@@ -47,7 +48,7 @@ func (d *healing) followBreaker() {
 	if old != nil {
 		b = *old
 	} else {
-		d.tell("ROLL-7", "breaker opened: none is healed for failing checks",
+		d.tell("ROLL-7", effect(store.EffectBreakerOpened),
 			store.Cause{Kind: store.CauseManyFail, Count: count, Limit: most})
 	}
 	b.Count, b.Limit = count, most

@@ -54,7 +54,7 @@ func TestBudgetsHoldHoweverMuchOfAPlanHappens(t *testing.T) {
 
 func told(p *Plan) (out []string) {
 	for _, a := range p.Actions {
-		out = append(out, a.Rule+" "+a.Instance+" "+a.What)
+		out = append(out, a.Rule+" "+a.Instance+" "+a.What())
 	}
 	return out
 }

@@ -81,7 +81,7 @@ func (d *roll) awaitsIdle(m *member, why store.Cause) bool {
 		awaits := store.Awaits{
 			Template: d.hash, Relaunch: d.spec.Relaunch.Number, Timer: d.timer(d.spec.Busy.Patience()),
 		}
-		d.step(m, m.phase, "BUSY-1", "to be restarted when it is idle", why, m.facts(),
+		d.step(m, m.phase, "BUSY-1", effect(store.EffectRestartWhen), why, m.facts(),
 			func(r *store.Instance) { r.Awaits = &awaits })
 		return true
 	}

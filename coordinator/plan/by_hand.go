@@ -42,7 +42,7 @@ func (d *orders) bootstrap(r store.Versioned[store.Request]) {
 	m := d.join(rec)
 	token := d.s.Keys.Token(rec.Token)
 	a := Action{
-		Group: d.g.Name, Instance: rec.ID, Rule: "PROV-9", What: "to be set up by hand", Why: rec.Last.Why, Cause: why,
+		Group: d.g.Name, Instance: rec.ID, Rule: "PROV-9", Effect: effect(store.EffectByHand), Why: rec.Last.Why, Cause: why,
 		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
 		Facts:      requested(r),
 		Conditions: append(d.common(), store.Absent(m.Key), store.Absent(token), r.Unchanged()),
@@ -93,7 +93,7 @@ func (d *orders) endByOrder(r store.Versioned[store.Request], m *member) {
 	case d.s.Shard.Record.Hold != nil || d.s.stale() || d.spec != nil && !d.mayAct():
 		// it waits: status says for what
 	default: // its record ends with the next plan
-		a := d.step(m, store.Deleting, "PROV-9", "deleting", orderedBy(r.Record.By), requested(r),
+		a := d.step(m, store.Deleting, "PROV-9", effect(store.EffectDeleting), orderedBy(r.Record.By), requested(r),
 			func(rec *store.Instance) {
 				rec.Condemned = &store.Condemned{By: r.Record.By, Why: "its machine is gone", At: d.now.UTC(), Now: true}
 			})

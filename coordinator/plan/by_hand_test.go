@@ -70,7 +70,7 @@ func TestAMachineToBeSetUpByHand(t *testing.T) {
 			a := p.Actions[i]
 			if c.refused != "" {
 				if a.Kind != store.EntryRefusal || !strings.Contains(a.Why, c.refused) {
-					t.Errorf("%s %q, want a refusal for %q", a.What, a.Why, c.refused)
+					t.Errorf("%s %q, want a refusal for %q", a.What(), a.Why, c.refused)
 				}
 				return
 			}

@@ -56,13 +56,13 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if hold.By == "leasehold" {
 		hold.Why = why
 	}
-	what := "shard put on hold"
+	what := effect(store.EffectHold)
 	if rec.Hold != nil {
-		what = "more damage during the hold"
+		what = effect(store.EffectMoreDamage)
 	}
 	rec.Hold = &hold
 	return Action{
-		Rule: "SAFE-15", What: what, Why: why, Counterfactual: counterfactual("SAFE-15", ""),
+		Rule: "SAFE-15", Effect: what, Why: why, Counterfactual: counterfactual("SAFE-15", ""),
 		Conditions: []store.Condition{s.Shard.Unchanged()},
 		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
 	}, true
@@ -119,7 +119,7 @@ func (d *damage) writeSlotsBack() bool {
 		why := store.Cause{Kind: store.CauseUnreadable, Text: sl.Why}
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Slot: &sl.Record.Number, Rule: "SAFE-16",
-			What: "slot written anew", Why: reason.Short(why), Cause: why,
+			Effect: effect(store.EffectSlotWritten), Why: reason.Short(why), Cause: why,
 			Conditions: []store.Condition{sl.Unchanged()},
 			Writes:     []store.Write{store.Put(sl.Key, store.Encode(sl.Record))},
 		})
@@ -224,7 +224,7 @@ func (d *damage) dropAlive() {
 			continue
 		}
 		due := m.AliveSpoiled.Add(m.Record.Spec.Report.LeaseTTL.D() + d.s.SessionTTL + aliveMargin)
-		due = later(due, d.s.GraceEnd)
+		due = store.Later(due, d.s.GraceEnd)
 		if d.now.Before(due) {
 			d.wake(due)
 			continue
@@ -232,7 +232,7 @@ func (d *damage) dropAlive() {
 		why := store.Cause{Kind: store.CauseSpoiledAlive, Text: m.AliveUnreadable}
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-16",
-			What: "unreadable alive key removed", Why: reason.Short(why), Cause: why,
+			Effect: effect(store.EffectAliveRemoved), Why: reason.Short(why), Cause: why,
 			Conditions: []store.Condition{m.Alive.Unchanged(), m.Unchanged()},
 			Writes:     []store.Write{store.Delete(m.Alive.Key)},
 		})

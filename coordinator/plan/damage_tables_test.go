@@ -63,9 +63,9 @@ func TestWhatAHoldForDamageSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := v.Record.Hold
-		if a.What != c.what || h.By != c.by || !strings.HasPrefix(h.Why, c.why) || h.Damage != c.damage ||
+		if a.What() != c.what || h.By != c.by || !strings.HasPrefix(h.Why, c.why) || h.Damage != c.damage ||
 			h.Seen != s.Revision {
-			t.Errorf("%s: %s, %+v", c.name, a.What, h)
+			t.Errorf("%s: %s, %+v", c.name, a.What(), h)
 		}
 		if !slices.Equal(a.Conditions, []store.Condition{s.Shard.Unchanged()}) || a.Rule != "SAFE-15" ||
 			a.Counterfactual != store.UnlessDamaged || !strings.HasPrefix(a.Why, "1 record is") &&
@@ -335,7 +335,8 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 		if err != nil || a.Group != c.group || rec.Group != c.group || rec.Zone != "b" || rec.Ref != "ref-1" || !rec.Called ||
 			rec.Managed || rec.Phase != store.Deleting || rec.Spec.Provider != cloud || rec.Slot != -1 ||
 			!rec.Since.Equal(now) || !rec.Created.Equal(now) || !rec.Last.At.Equal(now) || rec.Last.Revision != 9 ||
-			rec.Last.Rule != "REC-8" || rec.Last.What != a.What || rec.Last.Why != a.Why || !strings.Contains(a.Why, c.reason) {
+			rec.Last.Rule != "REC-8" || rec.Last.What != a.What() || rec.Last.Why != a.Why ||
+			!strings.Contains(a.Why, c.reason) {
 			t.Errorf("%s: %v, %+v by %+v", name, err, rec, a)
 		}
 		if a.Instance != "m1" || a.To != store.Deleting || a.Counterfactual != store.UnlessAdopted ||

@@ -41,16 +41,16 @@ func (d *healing) removeDead(sl *slot, m *member) {
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
 	why := motive{store.PurposeHeal, m.judgment.Rule, m.judgment.Cause}
-	a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
+	a := d.retire(m, why, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 	if needed && alone {
 		// until there is a replacement
 		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true, Purpose: store.PurposeHeal}
 	}
 	switch {
 	case flaps && needed:
-		a.What += "; " + sl.waiting()
+		a.Effect.Then = sl.waits()
 	case alone && needed && d.budget.overLimit(true) != nil:
-		a.What += "; its slot is filled when there is room for it"
+		a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotRoom}
 	case alone && needed && len(d.zones()) > 0:
 		d.addReplacement(a, sl, m, motive{store.PurposeHeal, "DET-4", of(store.CauseDead)})
 	}
@@ -74,7 +74,7 @@ func (d *healing) restartDead(sl *slot, m *member) bool {
 		d.flapping.note(sl, m)
 		return true
 	}
-	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", m.judgment.Cause, true, nil)
+	a := d.restart(m, store.RestartMachine, m.judgment.Rule, m.judgment.Cause, true, nil)
 	d.writeSlot(a, sl)
 	return true
 }

@@ -382,7 +382,7 @@ func TestAGroupEndsAfterTheOrdersToItsSlots(t *testing.T) {
 		s := w.snapshot()
 		for _, a := range Compute(s, w.now).Actions {
 			if a.Rule == "REC-16" || a.Rule == "REC-7" {
-				what = append(what, a.What)
+				what = append(what, a.What())
 			}
 		}
 		return what

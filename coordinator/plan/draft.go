@@ -214,7 +214,7 @@ func (d *draft) newRecord(sl *slot, why motive) store.Instance {
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Fallback: fallback, Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoning.zoneFor(sl, &from.spec),
 		Template: from.hash, Purpose: why.purpose,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, "requested", why.cause),
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(why.rule, effect(store.EffectRequested), why.cause),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec
@@ -285,12 +285,12 @@ func share(words ...string) float64 {
 }
 
 // step is an action that takes a member to another phase, with all that such an action compares.
-func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cause, facts []store.Fact,
-	change func(*store.Instance),
+func (d *draft) step(m *member, to store.Phase, rule string, what store.Effect, why store.Cause,
+	facts []store.Fact, change func(*store.Instance),
 ) *Action {
 	rec := m.Record
 	a := Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what,
+		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, Effect: what,
 		Why: reason.Short(why), Cause: reason.Recorded(why), Facts: facts, From: rec.Phase, To: to,
 		Verdict:        m.judgment.Verdict,
 		Counterfactual: counterfactual(rule, m.judgment.Verdict),

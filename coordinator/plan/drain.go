@@ -13,12 +13,14 @@ type drains struct{ *draft }
 
 // retire takes a member on its way out: to draining if there is something to be waited for, else
 // past the point of no return (DRAIN-1, HEAL-14).
-func (d *draft) retire(m *member, why motive, what string, facts []store.Fact, also ...store.Condition) *Action {
+func (d *draft) retire(m *member, why motive, what store.EffectKind, facts []store.Fact,
+	also ...store.Condition,
+) *Action {
 	var a *Action
 	length, ok := d.drainTime(m)
 	if patience := d.busyTime(m, why.purpose); ok || patience > 0 {
-		if what == "deleting" {
-			what = "draining"
+		if what == store.EffectDeleting {
+			what = store.EffectDraining
 		}
 		rec := store.Drain{
 			Token: d.unique(m.ID()), Rule: why.rule, Why: reason.Short(why.cause), Cause: reason.Recorded(why.cause),
@@ -32,10 +34,10 @@ func (d *draft) retire(m *member, why motive, what string, facts []store.Fact, a
 			t := d.timer(patience)
 			rec.Busy = &t
 		}
-		a = d.step(m, store.Draining, why.rule, what, why.cause, facts,
+		a = d.step(m, store.Draining, why.rule, effect(what), why.cause, facts,
 			func(r *store.Instance) { r.Drain, r.Leaves = &rec, why.purpose })
 	} else {
-		a = d.step(m, store.Deleting, why.rule, what, why.cause, facts,
+		a = d.step(m, store.Deleting, why.rule, effect(what), why.cause, facts,
 			func(r *store.Instance) { r.Leaves = why.purpose })
 	}
 	a.Conditions = append(a.Conditions, d.common()...)
@@ -129,7 +131,7 @@ func (d *drains) follow() {
 
 func (d *drains) drained(m *member, rule string, why store.Cause) *Action {
 	why = with(why, func(a *store.CauseAlso) { a.Left = drainedFor(m) })
-	a := d.step(m, store.Deleting, rule, "deleting", why, m.facts(), nil)
+	a := d.step(m, store.Deleting, rule, effect(store.EffectDeleting), why, m.facts(), nil)
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	return a
 }
@@ -155,7 +157,7 @@ func (d *drains) comesBack(m *member, rec *store.Drain) bool {
 	if reportIsCurrent(m.Instance) && m.Report.Record.Healthy {
 		to = store.Running
 	}
-	a := d.step(m, to, "DET-15", "came back", of(store.CauseAgentBack), m.facts(),
+	a := d.step(m, to, "DET-15", effect(store.EffectCameBack), of(store.CauseAgentBack), m.facts(),
 		func(r *store.Instance) { r.Drain, r.Leaves = nil, "" })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	if m.Report.Present() {
@@ -170,7 +172,7 @@ func (d *drains) drainsAfterAll(m *member) {
 	if m.slot != nil && m.slot.touched {
 		return // decided on the next cache
 	}
-	a := d.step(m, store.Draining, "DRAIN-1", "drains",
+	a := d.step(m, store.Draining, "DRAIN-1", effect(store.EffectDrains),
 		of(store.CauseCameBack),
 		m.facts(), func(r *store.Instance) {
 			drain := *r.Drain

@@ -42,7 +42,7 @@ func (w *world) comparesAll(t *testing.T, a Action, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
 		if !slices.Contains(a.Conditions, store.At(key, w.kvs[key].Modified)) {
-			t.Errorf("%s of %s does not compare %s", a.What, a.Instance, key)
+			t.Errorf("%s of %s does not compare %s", a.What(), a.Instance, key)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 			a, next := w.decided("a")
 			if a.Rule != test.rule || next.Phase != test.to {
 				p := Compute(w.snapshot(), w.now)
-				t.Fatalf("%s %q takes it to %q, want %s and %q; blocked: %+v", a.Rule, a.What, next.Phase, test.rule,
+				t.Fatalf("%s %q takes it to %q, want %s and %q; blocked: %+v", a.Rule, a.What(), next.Phase, test.rule,
 					test.to, p.Judgments.Of("a"))
 			}
 			switch {
@@ -307,7 +307,7 @@ func TestADrainOfWhichNothingIsRecorded(t *testing.T) {
 		func(r *store.Instance) { r.Last = store.Decision{Rule: "REC-16", Why: "ordered by ada"} })
 	a, next := w.decided("a")
 	if next.Phase != store.Deleting || !strings.Contains(a.Why, "ordered by ada") {
-		t.Errorf("%s %q (%s) takes it to %q", a.Rule, a.What, a.Why, next.Phase)
+		t.Errorf("%s %q (%s) takes it to %q", a.Rule, a.What(), a.Why, next.Phase)
 	}
 }
 

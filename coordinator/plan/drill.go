@@ -57,10 +57,10 @@ func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	}
 	first := members[0]
 	mark.At = d.now.UTC()
-	what := "drill: " + reason.Number(len(members), "machine") + " to be ended"
+	what := store.Effect{Kind: store.EffectDrillMachines, Count: len(members)}
 	if mark.Kind != store.DrillMachine {
 		mark.Asked, mark.Epoch = true, first.Alive.Record.Epoch
-		what = "drill: its " + string(mark.Kind) + " to be killed"
+		what = named(store.EffectDrill, string(mark.Kind))
 	}
 	facts := []store.Fact{{Kind: store.FactRequest, Name: mark.Request, Text: string(mark.Kind)}}
 	a := d.step(first, first.phase, "DAY-6", what, orderedBy(mark.By), facts,
@@ -68,7 +68,7 @@ func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	for _, m := range members[1:] {
 		rec := m.Record
 		rec.Drill = &mark
-		rec.Last = d.decision("DAY-6", a.What, orderedBy(mark.By))
+		rec.Last = d.decision("DAY-6", what, orderedBy(mark.By))
 		m.touched = true
 		a.Conditions = append(a.Conditions, m.Unchanged())
 		a.Writes = append(a.Writes, store.Put(m.Key, store.Encode(rec)))

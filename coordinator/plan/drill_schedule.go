@@ -33,7 +33,7 @@ func (d *drills) follow() {
 		return
 	case old.DrillDue.After(d.now.Add(drillAhead)):
 		d.due = due // else none would begin until then
-		d.tell("DAY-6", "scheduled drills go on", store.Cause{
+		d.tell("DAY-6", effect(store.EffectDrillsGoOn), store.Cause{
 			Text: "the last one is noted for " + old.DrillDue.Format(time.RFC3339) + ", by a clock that was wrong",
 		})
 		return
@@ -62,7 +62,7 @@ func (d *drills) follow() {
 		return
 	}
 	d.due = due
-	d.tell("DAY-6", "scheduled drill left out", store.Cause{Text: why})
+	d.tell("DAY-6", effect(store.EffectDrillLeftOut), store.Cause{Text: why})
 }
 
 // notNow returns why no scheduled drill begins now, whatever the group could bear; "" if

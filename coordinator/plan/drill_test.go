@@ -111,7 +111,7 @@ func TestWhatAGroupBears(t *testing.T) {
 			t.Errorf("%s: readers of drills do not find its refusal: %+v", name, got[0])
 		}
 		if marked != c.marked || refused != (c.refused != "") || refused && !strings.Contains(got[0].Why, c.refused) {
-			t.Errorf("%s: %d marked, %s (%s)", name, marked, got[0].What, got[0].Why)
+			t.Errorf("%s: %d marked, %s (%s)", name, marked, got[0].What(), got[0].Why)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (d *expiry) replaceOld(m *member) bool {
 	case !d.budget.mayAdd(what):
 		return false
 	}
-	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause, m.facts(), nil)
+	a := d.step(m, m.phase, m.age.rule, effect(store.EffectReplaced), m.age.cause, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, motive{store.PurposeAge, m.age.rule, m.age.cause})
 	d.writeSlot(a, m.slot)

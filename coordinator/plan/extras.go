@@ -38,7 +38,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{
-		Rule: "SAFE-12", What: "shard put on hold", Why: why, Counterfactual: counterfactual("SAFE-12", ""),
+		Rule: "SAFE-12", Effect: effect(store.EffectHold), Why: why, Counterfactual: counterfactual("SAFE-12", ""),
 		Conditions: []store.Condition{s.Shard.Unchanged()},
 		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
 	}, true
@@ -59,11 +59,11 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		due := x.Since.Add(grace)
 		// by wall clocks, which can only make it wait for another whole grace
 		if r := s.Shard.Record.Reviewed; r != nil {
-			due = later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
+			due = store.Later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
 		}
-		due = later(due, s.GraceEnd)
+		due = store.Later(due, s.GraceEnd)
 		if !x.Gone { // with a note its agent is told to stop, and is no stray
-			due = later(due, s.UnnotedUntil)
+			due = store.Later(due, s.UnnotedUntil)
 		}
 		if now.Before(due) {
 			next = Sooner(next, Sooner(due, laterOf(now, known)))
@@ -82,15 +82,15 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			Since: now.UTC(), Created: now.UTC(),
 			Spec: store.InstanceSpec{Provider: x.Provider},
 			Last: store.Decision{
-				Rule: "REC-8", What: "extra machine is removed", Why: reason.Short(why), Cause: why, Revision: s.Revision,
-				At: now.UTC(),
+				Rule: "REC-8", What: reason.Effect(effect(store.EffectExtra)), Why: reason.Short(why), Cause: why,
+				Revision: s.Revision, At: now.UTC(),
 			},
 		}
 		key := s.Keys.Instance(x.Instance)
 		actions = append(actions, Action{
-			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: reason.Short(why),
-			Cause: why,
-			To:    store.Deleting, Counterfactual: counterfactual("REC-8", ""),
+			Group: x.Group, Instance: x.Instance, Rule: "REC-8", Effect: effect(store.EffectExtra),
+			Why: reason.Short(why), Cause: why,
+			To: store.Deleting, Counterfactual: counterfactual("REC-8", ""),
 			Facts: []store.Fact{x.machine(), {Kind: store.FactOrphanGrace, For: store.Duration(grace)}},
 			Conditions: []store.Condition{
 				store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)),
@@ -100,13 +100,6 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		})
 	}
 	return actions, next
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // laterOf is a time that is still to come, or none.
@@ -168,7 +161,7 @@ func (d *orders) adopt(r store.Versioned[store.Request]) {
 		}
 		facts = append(facts, store.Fact{Kind: store.FactClaim, Count: c.Slot, Name: c.Template})
 	}
-	what := "adopted on demand"
+	what := effect(store.EffectAdopted)
 	sl, wait := d.adoptInto(r, x)
 	if wait {
 		return // decided on the next cache
@@ -176,11 +169,11 @@ func (d *orders) adopt(r store.Versioned[store.Request]) {
 	if sl != nil {
 		rec.Managed, rec.Slot, rec.Replaces = true, sl.number, sl.deserted(x)
 		sl.Record.Vacated = nil
-		what = fmt.Sprintf("adopted into slot %d", sl.number)
+		what = store.Effect{Kind: store.EffectAdoptedInto, Count: sl.number}
 	}
 	m := d.join(rec)
 	a := Action{
-		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why,
+		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", Effect: what, Why: rec.Last.Why,
 		To: store.Booting, Counterfactual: counterfactual("REC-16", ""),
 		Facts:      facts,
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),

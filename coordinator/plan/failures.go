@@ -14,11 +14,11 @@ type flapping struct{ *draft }
 // note records that a failure has made a slot flap: what failed stays as it is until the
 // wait is over.
 func (d *flapping) note(sl *slot, m *member) {
-	rule, what := "FLAP-1", sl.waiting()
+	rule := "FLAP-1"
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, what, m.judgment.Cause, m.facts(),
+	a := d.step(m, m.phase, rule, sl.waits().Effect(), m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)
@@ -50,7 +50,7 @@ func (d *healing) giveUp(m *member) {
 		return
 	}
 	if d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
-		d.retire(m, motive{store.PurposeHeal, "HEAL-13", why}, "withdrawn", nil)
+		d.retire(m, motive{store.PurposeHeal, "HEAL-13", why}, store.EffectWithdrawn, nil)
 	}
 }
 
@@ -137,7 +137,7 @@ func (d *flapping) giveUpLong() {
 		}
 		d.giveSlotUp(sl, store.Cause{Kind: store.CauseFlapsLong, For: d.spec.Flap.GiveUpTime})
 		a := Action{
-			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored,
+			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", Effect: effect(store.EffectSlotGivenUp), Why: sl.Record.Errored,
 			Cause:          sl.Record.ErroredCause,
 			Counterfactual: counterfactual("FLAP-3", ""),
 			Conditions:     d.specUnchanged(),
@@ -159,15 +159,13 @@ func (d *flapping) waits(sl *slot, what task) bool {
 // givenUp is why the slot is given up.
 func (sl *slot) givenUp() store.Cause { return reason.Known(sl.Record.ErroredCause, sl.Record.Errored) }
 
-// waiting says in words that a slot is not filled now, and for how long.
-func (sl *slot) waiting() string {
-	if sl.Record.Errored != "" {
-		return fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored)
+// waits is the effect that a slot is not filled now, and for how long.
+func (sl *slot) waits() store.SlotEffect {
+	e := store.SlotEffect{Kind: store.EffectSlotWaits, Count: sl.number, Text: sl.Record.Errored}
+	if r := sl.Record.Retry; r != nil {
+		e.For = r.For
 	}
-	if sl.Record.Retry == nil {
-		return fmt.Sprintf("slot %d flaps", sl.number)
-	}
-	return fmt.Sprintf("slot %d flaps and waits %s", sl.number, sl.Record.Retry.For)
+	return e
 }
 
 // flapsNow reports whether so many failures are recent that the slot flaps.

@@ -125,7 +125,7 @@ func (d *healing) healByRestart(sl *slot, m *member, level string) {
 		d.flapping.note(sl, m)
 		return
 	}
-	a := d.restart(m, level, "HEAL-1", "restarting its "+level, m.judgment.Cause, true, nil)
+	a := d.restart(m, level, "HEAL-1", m.judgment.Cause, true, nil)
 	d.writeSlot(a, sl)
 }
 
@@ -148,25 +148,26 @@ func (d *healing) replace(sl *slot, m *member) {
 		d.removeFirst(sl, m, why)
 		return
 	}
-	a := d.step(m, m.phase, why.rule, replaced, why.cause, m.facts(), func(r *store.Instance) { r.Counted = failed })
+	a := d.step(m, m.phase, why.rule, effect(store.EffectReplaced), why.cause, m.facts(),
+		func(r *store.Instance) { r.Counted = failed })
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	d.addReplacement(a, sl, m, why)
 	d.writeSlot(a, sl)
 }
 
-// replaced is what happens to a member whose replacement is requested and that stays until that is
-// there.
-const replaced = "replacement requested"
+// replacedBy notes the instance that is requested in place of another.
+func (a *Action) replacedBy(id string) {
+	a.Replacement = id
+	if a.Effect.Kind == store.EffectReplaced {
+		a.Effect.Instance = id
+	} else {
+		a.Effect.Then = store.SlotEffect{Kind: store.EffectReplaced, Instance: id}
+	}
+}
 
 func (d *draft) addReplacement(a *Action, sl *slot, m *member, why motive) {
 	r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))
-	requested := "replacement " + r.ID() + " requested"
-	a.Replacement = r.ID()
-	if a.What == replaced {
-		a.What = requested
-	} else {
-		a.What += "; " + requested
-	}
+	a.replacedBy(r.ID())
 	d.templates.madeFrom(a, &r.Record)
 	a.Conditions = append(a.Conditions, store.Absent(r.Key))
 	a.Writes = append(a.Writes, write)
@@ -175,7 +176,7 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, why motive) {
 // removeFirst removes a member to make room. Unless max_expansion has room for two machines its
 // slot is filled again when the machine is gone: until then it counts (REC-18).
 func (d *healing) removeFirst(sl *slot, m *member, why motive) {
-	a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
+	a := d.retire(m, why, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 	what := m.task(store.WorkReplace)
 	sl.Record.Vacated = &store.Vacated{
 		Instance: m.ID(), Purpose: why.purpose, Roll: why.purpose == store.PurposeRoll,
@@ -183,9 +184,9 @@ func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	switch {
 	case m.phase != store.Deleting:
 	case d.flapping.waits(sl, what):
-		a.What += "; " + sl.waiting()
+		a.Effect.Then = sl.waits()
 	case d.budget.atCapacity(sl) || d.budget.overLimit(true) != nil:
-		a.What += "; its slot is filled when its machine is gone"
+		a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotMachine}
 	case d.budget.mayCreate(what):
 		d.addReplacement(a, sl, m, why)
 	}
@@ -304,7 +305,7 @@ func (d *healing) keepOne(sl *slot, bad []*member) {
 		why := m.grounds("HEAL-13")
 		why.cause = followed(why.cause, func(a *store.CauseAlso) { a.Until = keep.ID() })
 		d.flapping.fail(sl, m)
-		a := d.retire(m, why, "deleting", m.facts(),
+		a := d.retire(m, why, store.EffectDeleting, m.facts(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
 	}
@@ -351,8 +352,8 @@ func (d *zoning) moveZone(m *member) {
 	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
 		return
 	}
-	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, store.Cause{Kind: store.CauseFullZone, Name: full},
-		inWords(m.Calls.Problem),
+	a := d.step(m, store.Creating, "REC-3", store.Effect{Kind: store.EffectInZone, Zone: to},
+		store.Cause{Kind: store.CauseFullZone, Name: full}, inWords(m.Calls.Problem),
 		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to
@@ -379,15 +380,14 @@ func (d *healing) replaceNoticed() {
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
 			why := motive{store.PurposeNotice, "SPOT-2", m.doom.cause}
-			a := d.retire(m, why, "deleting", m.facts(), m.proof(d.s.Keys)...)
+			a := d.retire(m, why, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 			switch {
 			case needed && d.budget.overLimit(true) != nil:
-				a.What += "; its slot is filled when there is room for it"
+				a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotRoom}
 				sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Purpose: why.purpose}
 			case needed:
 				r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))
-				a.What += "; replacement " + r.ID() + " requested"
-				a.Replacement = r.ID()
+				a.replacedBy(r.ID())
 				d.templates.madeFrom(a, &r.Record)
 				a.Conditions = append(a.Conditions, store.Absent(r.Key))
 				a.Writes = append(a.Writes, write)

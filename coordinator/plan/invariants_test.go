@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,16 +27,16 @@ func (w *world) planIsSound() {
 	for _, a := range p.Actions {
 		for _, op := range a.Writes {
 			if before, twice := written[op.Key]; twice {
-				w.t.Fatalf("%s is written by two actions of one plan: %q and %q", op.Key, before, a.What)
+				w.t.Fatalf("%s is written by two actions of one plan: %q and %q", op.Key, before, a.What())
 			}
-			written[op.Key] = a.What
+			written[op.Key] = a.What()
 		}
 	}
 	for _, part := range Batch(p.Actions) {
 		for _, a := range part {
 			if len(part) > 1 && (a.Turn || a.From == "" && a.To != "" || a.To == store.Draining ||
 				a.To == store.Deleting) {
-				w.t.Fatalf("%s %s shares a transaction with others", a.Instance, a.What)
+				w.t.Fatalf("%s %s shares a transaction with others", a.Instance, a.What())
 			}
 		}
 	}
@@ -140,16 +141,16 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 	from := old.Record.Phase
 	if from != next.Phase {
 		if err := store.ValidateTransition(from, next.Phase); err != nil {
-			w.t.Fatalf("%s: %v", a.What, err)
+			w.t.Fatalf("%s: %v", a.What(), err)
 		}
 	}
 	if old.Present() && old.Record.Template != next.Template && next.Template != spec.InstanceSpec().TemplateHash() {
-		w.t.Fatalf("%s gives %s an unwanted template", a.What, next.ID)
+		w.t.Fatalf("%s gives %s an unwanted template", a.What(), next.ID)
 	}
 	if old.Present() && (old.Record.Slot != next.Slot || old.Record.Group != next.Group ||
 		old.Record.Managed != next.Managed || old.Record.Replaces != next.Replaces || old.Record.Called &&
 		!next.Called) {
-		w.t.Fatalf("%s rewrites history: %+v was %+v", a.What, next, old.Record)
+		w.t.Fatalf("%s rewrites history: %+v was %+v", a.What(), next, old.Record)
 	}
 }
 
@@ -159,16 +160,16 @@ func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store
 	last := next.Last
 	if last.Rule == "" || last.What == "" || last.Why == "" || last.Revision != s.Revision ||
 		last.At.IsZero() || last.At.After(w.now) {
-		w.t.Fatalf("%s of %s is recorded as %+v", a.What, next.ID, last)
+		w.t.Fatalf("%s of %s is recorded as %+v", a.What(), next.ID, last)
 	}
 	if next.Dead && next.Phase != store.Deleting {
-		w.t.Fatalf("%s takes %s to %s, and records it as dead", a.What, next.ID, next.Phase)
+		w.t.Fatalf("%s takes %s to %s, and records it as dead", a.What(), next.ID, next.Phase)
 	}
 	if !old.Present() {
 		return
 	}
 	what := last.What
-	if what == replaced {
+	if what == reason.Effect(effect(store.EffectReplaced)) {
 		what = "replacement " + a.Replacement + " requested"
 	}
 	cause := a.Cause
@@ -178,10 +179,10 @@ func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store
 			cause.Also = nil
 		}
 	}
-	if a.Rule != last.Rule || !strings.HasPrefix(a.What, what) || !strings.HasPrefix(a.Why, last.Why) ||
+	if a.Rule != last.Rule || !strings.HasPrefix(a.What(), what) || !strings.HasPrefix(a.Why, last.Why) ||
 		!reflect.DeepEqual(cause, last.Cause) ||
 		a.Group != next.Group || a.Instance != next.ID || a.From != old.Record.Phase || a.To != next.Phase {
-		w.t.Fatalf("%s of %s (%s, %+v) from %q to %q is recorded as %+v", a.What, a.Instance, a.Why, a.Cause, a.From, a.To,
+		w.t.Fatalf("%s of %s (%s, %+v) from %q to %q is recorded as %+v", a.What(), a.Instance, a.Why, a.Cause, a.From, a.To,
 			last)
 	}
 	began := old.Record.Since
@@ -190,7 +191,7 @@ func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store
 		began = last.At
 	}
 	if !next.Since.Equal(began) {
-		w.t.Fatalf("%s of %s: %s since %s, and was %s since %s", a.What, next.ID, next.Phase, next.Since, old.Record.Phase,
+		w.t.Fatalf("%s of %s: %s since %s, and was %s since %s", a.What(), next.ID, next.Phase, next.Since, old.Record.Phase,
 			old.Record.Since)
 	}
 }
@@ -313,7 +314,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	j := p.Judgments.Of(id)
 	if spec == nil { // its group is gone: what it left on demand goes by order alone
 		if rec.Managed || rec.Condemned == nil {
-			w.t.Fatalf("%s goes, of a group that nothing is wanted of: %s %s", id, a.Rule, a.What)
+			w.t.Fatalf("%s goes, of a group that nothing is wanted of: %s %s", id, a.Rule, a.What())
 		}
 		return
 	}
@@ -344,13 +345,13 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	// removed before its replacement is there: the budget allows it
 	first := w.leaving(s, spec, rec) && spec.MaxUnavailable(false) > 0
 	if w.works(id) && rec.Managed && !ordered && !first && len(filled) <= spec.Size && !kept {
-		w.t.Fatalf("%s works, is wanted, and is removed: %s %s, because %s (judged %s: %s)", id, a.Rule, a.What, a.Why,
+		w.t.Fatalf("%s works, is wanted, and is removed: %s %s, because %s (judged %s: %s)", id, a.Rule, a.What(), a.Why,
 			j.Verdict, j.Why())
 	}
 	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
 	ordered = ordered || evacuated || rec.Doomed != nil
 	if rec.Protected != "" && w.works(id) && !ordered && !kept && rec.Managed {
-		w.t.Fatalf("%s is protected, and goes: %s %s", id, a.Rule, a.What)
+		w.t.Fatalf("%s is protected, and goes: %s %s", id, a.Rule, a.What())
 	}
 }
 
@@ -362,7 +363,7 @@ func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 		return
 	}
 	if p.Judgments.Of(old.ID).Verdict != store.Dead && (old.Doomed == nil || old.Doomed.Deadline == nil) {
-		w.t.Fatalf("%s goes without draining: %s %s", old.ID, a.Rule, a.What)
+		w.t.Fatalf("%s goes without draining: %s %s", old.ID, a.Rule, a.What())
 	}
 }
 
@@ -371,7 +372,7 @@ func (w *world) restartIsSound(s *Snapshot, p *Plan, a *Action, old store.Instan
 	w.actsOnAll(s, a)
 	w.compares(a, w.keys.Alive(old.ID))
 	if w.works(old.ID) && a.Rule != "REC-16" && a.Rule != "ROLL-2" {
-		w.t.Fatalf("%s works and is restarted: %s %s, because %s (judged %s)", old.ID, a.Rule, a.What, a.Why,
+		w.t.Fatalf("%s works and is restarted: %s %s, because %s (judged %s)", old.ID, a.Rule, a.What(), a.Why,
 			p.Judgments.Of(old.ID).Verdict)
 	}
 }
@@ -398,14 +399,14 @@ func (w *world) actsOnAll(s *Snapshot, a *Action) {
 	}
 	w.compares(a, w.keys.Shard())
 	if h := read[store.Shard](w, w.keys.Shard()).Record.Hold; h != nil {
-		w.t.Fatalf("%s while the shard is on hold", a.What)
+		w.t.Fatalf("%s while the shard is on hold", a.What())
 	}
 	// one that is not in force pauses nothing (SAFE-10)
 	if g := read[store.Group](w, w.keys.Group(a.Group)).Record; g.Paused && g.Validate() == nil {
-		w.t.Fatalf("%s while the group is paused", a.What)
+		w.t.Fatalf("%s while the group is paused", a.What())
 	}
 	if s.stale() {
-		w.t.Fatalf("%s on a stale cache", a.What)
+		w.t.Fatalf("%s on a stale cache", a.What())
 	}
 }
 
@@ -415,7 +416,7 @@ func (w *world) compares(a *Action, key string) {
 			return
 		}
 	}
-	w.t.Fatalf("%s %s (%s) rests on %s and does not compare it", a.Instance, a.What, a.Rule, key)
+	w.t.Fatalf("%s %s (%s) rests on %s and does not compare it", a.Instance, a.What(), a.Rule, key)
 }
 
 // converged returns what is missing for the group to be as wanted; "" if nothing is.

@@ -44,6 +44,14 @@ func (j *Judgment) FactsOfRecords() []store.Fact {
 // of is a cause without fields.
 func of(kind store.CauseKind) store.Cause { return store.Cause{Kind: kind} }
 
+// effect is an effect without fields.
+func effect(kind store.EffectKind) store.Effect { return store.Effect{Kind: kind} }
+
+// named is an effect with a name.
+func named(kind store.EffectKind, name string) store.Effect {
+	return store.Effect{Kind: kind, Name: name}
+}
+
 // Judgments are the judgments of all instances of a plan's snapshot. They are valid until the
 // snapshot changes, and one goroutine at a time may read them.
 type Judgments struct {

@@ -146,6 +146,6 @@ func (l *lead) perform(c leader.Command) {
 			l.step(leader.Answered{Operation: c.Operation, Machine: m, Err: err})
 		})
 	case leader.Illegal:
-		l.o.Fatalf("%s: %v", c.Action.What, c.Err)
+		l.o.Fatalf("%s: %v", c.Action.What(), c.Err)
 	}
 }

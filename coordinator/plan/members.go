@@ -26,7 +26,7 @@ type Balancer struct {
 const silentAfter = 15 * time.Second
 
 // of is how an instance stands.
-func (b *Balancer) of(m balancer.Member) balancer.Standing { return b.listing(m.Instance).Of(m) }
+func (b *Balancer) of(m balancer.Member) balancer.Membership { return b.listing(m.Instance).Of(m) }
 
 func (b *Balancer) listing(instance string) balancer.Listing {
 	if l, there := b.Members[instance]; there {

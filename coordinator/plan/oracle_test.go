@@ -101,7 +101,7 @@ func (a *auditor) overBudget(happens func(i int) bool) string {
 		most, slots := a.spec.MaxUnavailable(act.To == store.Stopping), a.availableSlots(records)
 		if n := a.spec.Size - len(slots); n > most && !slots[*act.Slot] {
 			return fmt.Sprintf("max_unavailable is %d, and %d are once %s: %s %s", most, n, act.Instance, act.Rule,
-				act.What)
+				act.What())
 		}
 	}
 	after, budget := a.count(records), a.spec.Budget
@@ -111,10 +111,10 @@ func (a *auditor) overBudget(happens func(i int) bool) string {
 			a.before.expansion, after.expansion)
 	case made != nil && budget.MaxCreating != 0 && after.creating > budget.MaxCreating:
 		return fmt.Sprintf("max_creating is %d, and %d come up once %s: %s", budget.MaxCreating, after.creating,
-			made.Instance, made.What)
+			made.Instance, made.What())
 	case left != nil && budget.MaxDeleting != 0 && after.leaving > budget.MaxDeleting:
 		return fmt.Sprintf("max_deleting is %d, and %d leave once %s: %s", budget.MaxDeleting, after.leaving,
-			left.Instance, left.What)
+			left.Instance, left.What())
 	default:
 		return ""
 	}

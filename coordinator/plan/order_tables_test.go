@@ -149,7 +149,7 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 			if !slices.Contains(deleted(a), key) {
 				continue
 			}
-			what := a.What
+			what := a.What()
 			if a.Kind == store.EntryRefusal {
 				what = strings.TrimPrefix(what, "order to "+string(r.Kind)+" ") + ": " + a.Why
 			}
@@ -382,8 +382,8 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 			if a.Rule != "REC-7" {
 				continue
 			}
-			if got := deleted(a); !slices.Equal(got, want) || a.NoJournal || a.What != "group deleted" {
-				t.Errorf("%s: %s, %q, want %q", name, a.What, got, want)
+			if got := deleted(a); !slices.Equal(got, want) || a.NoJournal || a.What() != "group deleted" {
+				t.Errorf("%s: %s, %q, want %q", name, a.What(), got, want)
 			}
 			for _, key := range want {
 				if !slices.Contains(a.Conditions, store.At(key, 7)) {
@@ -407,7 +407,7 @@ func TestWhatAnOrderForTheShardTells(t *testing.T) {
 		Schema: store.Schema, ID: "r", Kind: store.RequestEvacuate, Zone: "a", By: "ada", At: w.now,
 	})
 	p := Compute(w.snapshot(), w.now)
-	if len(p.Actions) != 1 || p.Actions[0].What != "zone a is evacuated" || p.Actions[0].Why != "ordered by ada" ||
+	if len(p.Actions) != 1 || p.Actions[0].What() != "zone a is evacuated" || p.Actions[0].Why != "ordered by ada" ||
 		!slices.Equal(reason.Lines(p.Actions[0].Facts), []string{"request r"}) {
 		t.Errorf("told is %+v", p.Actions)
 	}
@@ -476,7 +476,7 @@ func TestByWhichRuleASlotWaits(t *testing.T) {
 			w.turn("a", false)
 			a, next := w.decided("a")
 			if a.Rule != want || !next.Counted || next.Phase != store.Running {
-				t.Errorf("%s, give_up_after %d: %s %s", policy, most, a.Rule, a.What)
+				t.Errorf("%s, give_up_after %d: %s %s", policy, most, a.Rule, a.What())
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func (sl *slot) mayRetry() bool {
 // part, and the order stays until the last.
 func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-16", What: "slots start over",
+		Group: d.g.Name, Rule: "REC-16", Effect: effect(store.EffectSlotsRestart),
 		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
 		Facts:          requested(r),
 		Counterfactual: counterfactual("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
@@ -110,7 +110,7 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	case n == 0 && stopped:
 		d.roll.rollout.Failed = false
 		clearBlame(d.roll.rollout)
-		d.tell("ROLL-5", "roll goes on", orderedBy(r.Record.By))
+		d.tell("ROLL-5", effect(store.EffectRollGoesOn), orderedBy(r.Record.By))
 		d.roll.advance()
 		d.settled = append(d.settled, r)
 		return
@@ -120,7 +120,7 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	case !more && !stopped:
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
-	a.What = reason.Number(n, "slot") + " to start over"
+	a.Effect.Count = n
 	d.actions = append(d.actions, a)
 }
 
@@ -143,7 +143,7 @@ func (d *orders) createOnDemand(r store.Versioned[store.Request]) {
 	rec := d.newRecord(nil, motive{store.PurposeOrder, "REC-2", orderedBy(r.Record.By)})
 	m := d.join(rec)
 	a := Action{
-		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
+		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", Effect: effect(store.EffectOnDemand), Why: rec.Last.Why,
 		Cause: orderedBy(r.Record.By),
 		To:    store.Pending, Counterfactual: counterfactual("REC-16", ""),
 		Facts:      requested(r),
@@ -203,10 +203,10 @@ func (d *orders) orderToLeave(r store.Versioned[store.Request], m *member) {
 		By: r.Record.By, Why: reason.Short(orderedBy(r.Record.By)), At: d.now.UTC(),
 		Now: r.Record.Kind != store.RequestReplace,
 	}
-	what := "ordered to be " + map[store.RequestKind]string{
+	what := named(store.EffectOrdered, map[store.RequestKind]string{
 		store.RequestReplace: "replaced",
 		store.RequestDelete:  "deleted", store.RequestDrain: "drained",
-	}[r.Record.Kind]
+	}[r.Record.Kind])
 	switch c := m.Record.Condemned; {
 	case m.phase == store.Draining:
 		d.actions = append(d.actions, refuse(r, "it drains already"))
@@ -222,7 +222,7 @@ func (d *orders) orderToLeave(r store.Versioned[store.Request], m *member) {
 }
 
 // changeAsOrdered changes a record as ordered.
-func (d *orders) changeAsOrdered(r store.Versioned[store.Request], m *member, what string,
+func (d *orders) changeAsOrdered(r store.Versioned[store.Request], m *member, what store.Effect,
 	change func(*store.Instance),
 ) {
 	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), requested(r), change)
@@ -247,7 +247,7 @@ func (d *orders) restartOrdered(r store.Versioned[store.Request], m *member) {
 	case !d.mayAct():
 		return // carried out when things may be done again
 	}
-	a := d.healing.restart(m, store.RestartMachine, "REC-16", "restarting its machine", orderedBy(r.Record.By), false, nil)
+	a := d.healing.restart(m, store.RestartMachine, "REC-16", orderedBy(r.Record.By), false, nil)
 	a.Facts = append(a.Facts, requested(r)...)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
@@ -259,7 +259,7 @@ func (d *orders) acknowledge(r store.Versioned[store.Request], m *member) {
 		d.actions = append(d.actions, refuse(r, "it does not drain"))
 		return
 	}
-	d.changeAsOrdered(r, m, "drained", func(rec *store.Instance) {
+	d.changeAsOrdered(r, m, effect(store.EffectDrained), func(rec *store.Instance) {
 		drain := *rec.Drain
 		drain.Done = "acknowledged by " + r.Record.By
 		rec.Drain = &drain
@@ -276,7 +276,8 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
 		Rule: "REC-16", Kind: store.EntryRefusal,
 		// An order may contain anything: the journal takes no more of it than helps.
-		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),
+		Effect: named(store.EffectOrderRefused, fmt.Sprintf("%.40s", r.Record.Kind)),
+		Why:    fmt.Sprintf("%.300s", why),
 		Facts: []store.Fact{{
 			Kind: store.FactRequest, Name: fmt.Sprintf("%.60s", r.Record.ID), By: fmt.Sprintf("%.100s", r.Record.By),
 			Text: r.Record.Kind.Drill(),

@@ -29,7 +29,7 @@ type Action struct {
 	Instance string
 	Slot     *int
 	Rule     string
-	What     string // a sentence for people, without the name of the instance
+	Effect   store.Effect // what it does
 	Why      string
 	Cause    store.Cause  // why, in fields
 	Facts    []store.Fact // what it rests on
@@ -68,10 +68,14 @@ type TokenGrant struct {
 
 // Note is a journal entry about a group.
 type Note struct {
-	Rule, What     string
+	Rule           string
+	Effect         store.Effect
 	Cause          store.Cause
 	Counterfactual store.Counterfactual
 }
+
+// What says what it does, without the name of its instance.
+func (a *Action) What() string { return reason.Effect(a.Effect) }
 
 // JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal,
 // and its notes.
@@ -82,8 +86,8 @@ func (a *Action) JournalEntries() []Action {
 	}
 	for _, n := range a.Notes {
 		told = append(told, Action{
-			Group: a.Group, Rule: n.Rule, What: n.What, Why: reason.Short(n.Cause), Cause: reason.Recorded(n.Cause),
-			Counterfactual: n.Counterfactual,
+			Group: a.Group, Rule: n.Rule, Effect: n.Effect, Why: reason.Short(n.Cause),
+			Cause: reason.Recorded(n.Cause), Counterfactual: n.Counterfactual,
 		})
 	}
 	return told
@@ -341,10 +345,10 @@ func planOrder(s *Snapshot, r store.Versioned[store.Request], now time.Time) Act
 			rec.Evacuated = map[string]store.Evacuation{}
 		}
 		rec.Evacuated[zone] = store.Evacuation{By: r.Record.By, At: now.UTC()}
-		a.What = "zone " + zone + " is evacuated"
+		a.Effect = store.Effect{Kind: store.EffectZoneEvacuated, Zone: zone}
 	case r.Record.Kind == store.RequestReturn && evacuated:
 		delete(rec.Evacuated, zone)
-		a.What = "zone " + zone + " may be used again"
+		a.Effect = store.Effect{Kind: store.EffectZoneReturned, Zone: zone}
 	case r.Record.Kind == store.RequestEvacuate:
 		return refuse(r, "zone "+zone+" is being evacuated already, by "+rec.Evacuated[zone].By)
 	case r.Record.Kind == store.RequestReturn:

@@ -47,7 +47,7 @@ func (d *progress) finished(m *member) bool {
 	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
 	}
-	a := d.step(m, store.Finished, "REC-12", "finished", of(store.CauseExitZero),
+	a := d.step(m, store.Finished, "REC-12", effect(store.EffectFinished), of(store.CauseExitZero),
 		[]store.Fact{reportIs(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	return true
@@ -57,12 +57,12 @@ func (d *progress) finished(m *member) bool {
 func (d *progress) created(m *member) {
 	switch {
 	case m.Calls.Made:
-		d.step(m, store.Booting, "SAFE-8", "machine exists", of(store.CauseMadeBy),
+		d.step(m, store.Booting, "SAFE-8", effect(store.EffectMachineExists), of(store.CauseMadeBy),
 			[]store.Fact{{Kind: store.FactMachine, Text: m.Calls.Ref}}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
 			})
 	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
-		d.step(m, store.Booting, "ELECT-3", "machine exists", of(store.CauseListedBy),
+		d.step(m, store.Booting, "ELECT-3", effect(store.EffectMachineExists), of(store.CauseListedBy),
 			[]store.Fact{providerSays(m.Instance)}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
 			})
@@ -74,7 +74,7 @@ func (d *progress) registered(m *member) {
 	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
 	}
-	a := d.step(m, store.Checking, "DET-11", "agent registered", d.after(m),
+	a := d.step(m, store.Checking, "DET-11", effect(store.EffectRegistered), d.after(m),
 		[]store.Fact{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
@@ -93,7 +93,7 @@ func (d *progress) healthyNow(m *member) {
 	}
 	why := passed(m.Report.Record.Checks)
 	why.For = store.Duration(d.since(m))
-	a := d.step(m, store.Running, "DET-9", "healthy", why,
+	a := d.step(m, store.Running, "DET-9", effect(store.EffectHealthy), why,
 		[]store.Fact{streamSays(m.Instance), reportIs(m.Instance)},
 		func(r *store.Instance) {
 			r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.traffic.opened(m)
@@ -107,7 +107,7 @@ func (d *progress) rebooted(m *member) bool {
 	if !rebooted(m.Instance) || m.dead() {
 		return false
 	}
-	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
+	a := d.step(m, store.Checking, "DET-10", effect(store.EffectRebooted),
 		of(store.CauseBootUnordered), []store.Fact{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
@@ -141,7 +141,7 @@ func (d *progress) locate(m *member) {
 		!m.phase.Registered() && m.phase != store.Booting {
 		return
 	}
-	a := d.step(m, m.phase, "DET-12", "is at "+see.Address, of(store.CauseListedThere),
+	a := d.step(m, m.phase, "DET-12", named(store.EffectAddress, see.Address), of(store.CauseListedThere),
 		[]store.Fact{providerSays(m.Instance)}, func(r *store.Instance) {
 			r.Address, r.Last = see.Address, m.Record.Last
 		})
@@ -186,7 +186,7 @@ func (d *progress) forget(sl *slot, rule string, why store.Cause, also ...store.
 	rec.Errored, rec.ErroredCause = "", store.Cause{}
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 	a := Action{
-		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten",
+		Group: d.g.Name, Slot: &sl.number, Rule: rule, Effect: effect(store.EffectSlotForgets),
 		Why: reason.Short(why), Cause: reason.Recorded(why), Conditions: also,
 	}
 	d.writeSlot(&a, sl)
@@ -210,7 +210,7 @@ func (d *progress) forgetFrom(m *member, sl *slot) time.Time {
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
 func (d *progress) recovered(m *member) {
-	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Cause, m.facts(),
+	a := d.step(m, m.phase, "HEAL-6", effect(store.EffectRecovered), m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
@@ -243,7 +243,7 @@ func (d *progress) recordNotice(m *member) {
 			t := d.timer(n.In.D())
 			rec.Deadline = &t
 		}
-		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
+		a := d.step(m, m.phase, "SPOT-2", effect(store.EffectDoomed), why,
 			[]store.Fact{reportIs(m.Instance), {Kind: store.FactNotice, Name: n.Kind}},
 			func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
@@ -261,7 +261,7 @@ func (d *progress) recordNotice(m *member) {
 // evacuated records that a member's machine is to be emptied (DRAIN-3).
 func (d *progress) evacuated(m *member, text string, on store.Fact) *Action {
 	why := store.Cause{Kind: store.CauseEmptied, Text: text}
-	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []store.Fact{on}, func(r *store.Instance) {
+	return d.step(m, m.phase, "DRAIN-3", effect(store.EffectDoomed), why, []store.Fact{on}, func(r *store.Instance) {
 		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: reason.Short(why), Cause: why, At: d.now.UTC()}
 	})
 }

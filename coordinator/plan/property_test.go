@@ -50,7 +50,7 @@ func TestNothingGoesWrongAndAllComesRight(t *testing.T) {
 		}
 		tr := &trial{world: newWorld(rt, c), chance: c}
 		tr.onCommit = tr.meanwhile
-		tr.told = func(a Action) { tr.note("  %s %s %s: %s", a.Rule, a.Instance, a.What, a.Why) }
+		tr.told = func(a Action) { tr.note("  %s %s %s: %s", a.Rule, a.Instance, a.What(), a.Why) }
 		tr.edit(tr.drawSpec)
 		tr.hookFor = time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(rt, "hook takes")) * time.Second
 		c.quiet = rapid.Bool().Draw(rt, "begins well")
@@ -123,7 +123,7 @@ func (tr *trial) turnOver(d time.Duration) {
 // or not happen.
 func (tr *trial) meanwhile(s *Snapshot, p *Plan, a *Action) {
 	if tr.chance.happens("something comes in between", 4) {
-		tr.note("(before %s of %s)", a.What, a.Instance)
+		tr.note("(before %s of %s)", a.What(), a.Instance)
 		tr.event()
 	}
 	tr.actionIsSound(s, p, a)
@@ -232,7 +232,7 @@ func (tr *trial) spoil() {
 	tr.edit(func(g *store.Group) { g.Lifecycle = "nonsense" })
 }
 
-// repairSpec puts a right spec in the place of a spoilt one.
+// repairSpec puts a right spec in the place of a spoiled one.
 func (tr *trial) repairSpec() {
 	accepted := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record.Accepted
 	if accepted != nil && (!tr.spec().Present() || tr.spec().Record.Lifecycle == "nonsense") {
@@ -308,7 +308,7 @@ func (tr *trial) comesRight() {
 	if _, done := tr.step(); len(done) > 0 && !deleted {
 		for _, a := range done {
 			if a.From != a.To && a.To != "" {
-				tr.chance.t.Fatalf("all is as wanted, yet: %s %s", a.Instance, a.What)
+				tr.chance.t.Fatalf("all is as wanted, yet: %s %s", a.Instance, a.What())
 			}
 		}
 	}

@@ -13,18 +13,16 @@ import (
 // protect notes that an instance is not to be touched, or may be again.
 func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 	mode, why := r.Record.Mode, fmt.Sprintf("%.200s", r.Record.Why)
-	what := "protected"
+	what := store.Effect{Kind: store.EffectProtected, Name: mode, For: max(0, r.Record.For)}
 	switch {
 	case r.Record.For < 0 || r.Record.For.D() > store.MostProtection:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("for %s: it must be at most %s, and 0 is for good",
 			r.Record.For, store.Duration(store.MostProtection))))
 		return
 	case mode == store.ProtectOff:
-		d.changeAsOrdered(r, m, "protected no more", unprotected)
+		d.changeAsOrdered(r, m, effect(store.EffectUnprotected), unprotected)
 		return
-	case mode == store.ProtectHeal:
-		what = "protected, also from healing"
-	case mode != store.ProtectRemoval:
+	case mode != store.ProtectHeal && mode != store.ProtectRemoval:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no protection %q", mode)))
 		return
 	}
@@ -32,7 +30,6 @@ func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 	if r.Record.For > 0 {
 		t := d.timer(r.Record.For.D())
 		p.Ends = &t
-		what += " for " + r.Record.For.String()
 	}
 	d.changeAsOrdered(r, m, what, func(rec *store.Instance) { rec.Protected, rec.Protection = mode, &p })
 }
@@ -49,7 +46,7 @@ func (d *progress) endProtection(m *member) {
 		d.wake(due)
 		return
 	}
-	d.step(m, m.phase, "REC-13", "protected no more",
+	d.step(m, m.phase, "REC-13", effect(store.EffectUnprotected),
 		store.Cause{Kind: store.CauseProtectionOver, By: p.By, For: p.Ends.For}, m.facts(), unprotected)
 }
 

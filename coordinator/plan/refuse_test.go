@@ -18,7 +18,7 @@ func TestARefusedOrderDoesNotFillTheJournal(t *testing.T) {
 		ID: long, Kind: store.RequestKind(long), Group: long, Instance: long, By: long,
 	}}, "this version knows no order "+long)
 	told := strings.Join(reason.Lines(a.Facts), "")
-	if n := len(a.Group) + len(a.Instance) + len(a.What) + len(a.Why) + len(told); n > 1<<10 {
+	if n := len(a.Group) + len(a.Instance) + len(a.What()) + len(a.Why) + len(told); n > 1<<10 {
 		t.Errorf("%d bytes of it", n)
 	}
 }

@@ -93,7 +93,7 @@ func TestNobodyIsReplacedInADamagedSlot(t *testing.T) {
 					changes := a.From != a.To && (a.To == store.Pending || a.To == store.Deleting ||
 						a.To == store.Draining || a.To == store.Stopping)
 					if made := w.made(&a); len(made) > 0 || changes && (a.Slot == nil || *a.Slot == 0) {
-						done = append(done, fmt.Sprint(a.Rule, " ", a.Instance, " ", a.What))
+						done = append(done, fmt.Sprint(a.Rule, " ", a.Instance, " ", a.What()))
 					}
 				}
 				if damaged && len(done) > 0 {

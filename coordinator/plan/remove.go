@@ -37,7 +37,7 @@ func (d *removals) end(m *member, e ending) *Action {
 	m.touched = true
 	keys := d.s.Keys
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone",
+		Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", Effect: effect(store.EffectGone),
 		Why: reason.Short(e.why), Cause: e.why, Facts: e.facts, From: store.Deleting,
 		Conditions: append([]store.Condition{m.Unchanged()}, e.conditions...),
 		Writes: append([]store.Write{
@@ -114,18 +114,18 @@ func (d *removals) empty(rule, how string) {
 			full = true
 			continue
 		}
-		d.retire(m, motive{store.PurposeEnd, rule, why}, "deleting", nil)
+		d.retire(m, motive{store.PurposeEnd, rule, why}, store.EffectDeleting, nil)
 	}
 	if !d.spec.Deleting || !d.groupEnds() || slices.ContainsFunc(d.order, func(sl *slot) bool { return sl.touched }) {
 		return // a slot that this plan changes already, on an order say, goes on the next cache
 	}
 	a := Action{
-		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: reason.Short(of(store.CauseGroupEmpty)),
-		Cause: of(store.CauseGroupEmpty), Conditions: d.common(),
+		Group: d.g.Name, Rule: "REC-7", Effect: effect(store.EffectGroupDeleted),
+		Why: reason.Short(of(store.CauseGroupEmpty)), Cause: of(store.CauseGroupEmpty), Conditions: d.common(),
 	}
 	for _, v := range d.g.Slots {
 		if len(a.Writes) == mostSlotsAtOnce {
-			a.What, a.NoJournal = "slots of a deleted group removed", true
+			a.Effect, a.NoJournal = effect(store.EffectSlotsRemoved), true
 			d.actions = append(d.actions, a)
 			return // the rest on the next cache
 		}
@@ -165,7 +165,7 @@ func (d *removals) releaseBesideFinished() {
 			if m != done && !m.gone() && m.phase != store.Draining && !m.dead() {
 				d.settling.release(m, done, motive{
 					store.PurposeEnd, "REC-12", store.Cause{Kind: store.CauseTaskDone, Other: done.ID()},
-				}, "withdrawn")
+				}, store.EffectWithdrawn)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func (d *removals) removeFinished() {
 			continue
 		}
 		if d.budget.mayDelete(m.task(store.WorkRemove), m) {
-			a := d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", nil)
+			a := d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, store.EffectDeleting, nil)
 			d.writeSlot(a, m.slot)
 		}
 	}
@@ -221,7 +221,7 @@ func (d *removals) leftOver() {
 	d.drains.follow()
 	for _, m := range d.members {
 		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
-			d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, "deleting", m.facts())
+			d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, store.EffectDeleting, m.facts())
 		}
 	}
 	d.withdrawUnused()
@@ -246,7 +246,7 @@ func (d *removals) removeOnDemand() {
 		if !d.budget.mayDelete(m.task(store.WorkRemove), m) {
 			return
 		}
-		d.retire(m, why, "deleting", m.facts())
+		d.retire(m, why, store.EffectDeleting, m.facts())
 	}
 }
 
@@ -265,7 +265,7 @@ func (d *removals) withdrawUnused() {
 			m.judgment.Verdict != store.Stuck {
 			continue
 		}
-		a := d.step(m, store.Deleting, "PROV-9", "withdrawn",
+		a := d.step(m, store.Deleting, "PROV-9", effect(store.EffectWithdrawn),
 			store.Cause{Kind: store.CauseUnused, For: m.Record.Spec.RegistrationTimeout}, m.facts(), nil)
 		a.Conditions = append(append(a.Conditions, d.common()...), store.Absent(d.s.Keys.Joined(m.ID())))
 	}

@@ -35,14 +35,14 @@ func (m *member) reachable() bool {
 }
 
 // restart begins one. The caller has applied the budgets.
-func (d *healing) restart(m *member, level, rule, what string, why store.Cause, heals bool,
+func (d *healing) restart(m *member, level, rule string, why store.Cause, heals bool,
 	change func(*store.Instance),
 ) *Action {
 	rec := store.Restart{
 		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
 		At: d.now.UTC(), Heals: heals,
 	}
-	a := d.step(m, store.Stopping, rule, what, why, m.facts(), func(r *store.Instance) {
+	a := d.step(m, store.Stopping, rule, named(store.EffectRestarting, level), why, m.facts(), func(r *store.Instance) {
 		r.Restart, r.Counted = &rec, false
 		if change != nil {
 			change(r)
@@ -90,7 +90,7 @@ func (d *progress) stopped(m *member) {
 	default:
 		return
 	}
-	d.step(m, store.Starting, r.Rule, "restarted", of(why), []store.Fact{streamSays(m.Instance)}, nil)
+	d.step(m, store.Starting, r.Rule, effect(store.EffectRestarted), of(why), []store.Fact{streamSays(m.Instance)}, nil)
 }
 
 // started: the restarted instance has registered again.
@@ -106,7 +106,7 @@ func (d *progress) started(m *member) {
 	if r != nil {
 		rule = r.Rule
 	}
-	a := d.step(m, store.Checking, rule, "back after its restart", d.after(m),
+	a := d.step(m, store.Checking, rule, effect(store.EffectBack), d.after(m),
 		[]store.Fact{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }

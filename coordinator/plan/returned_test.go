@@ -54,7 +54,7 @@ func TestOriginalThatReturnedProvesItselfFirst(t *testing.T) {
 			// The journal says nothing that is not so.
 			for _, a := range Compute(w.snapshot(), w.now).Actions {
 				if strings.Contains(a.Why, "lost too often") {
-					t.Errorf("%s of %s: %s; it was lost once at most", a.What, a.Instance, a.Why)
+					t.Errorf("%s of %s: %s; it was lost once at most", a.What(), a.Instance, a.Why)
 				}
 			}
 		})

@@ -171,7 +171,7 @@ func (d *roll) makeRoom(m *member, takesRoom func(*member) bool) string {
 	}
 	d.settling.release(young, old, motive{
 		store.PurposeRoom, "HEAL-8", store.Cause{Kind: store.CauseGivesWay, Other: m.ID(), Name: old.ID()},
-	}, "withdrawn")
+	}, store.EffectWithdrawn)
 	return young.ID()
 }
 
@@ -195,8 +195,8 @@ func (d *roll) waitsFirst(m, young *member) bool {
 		d.flapping.note(m.slot, m)
 		return true
 	}
-	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Cause, m.facts(),
-		func(r *store.Instance) { r.Counted = true })
+	a := d.step(m, m.phase, "FLAP-1", store.Effect{Kind: store.EffectAwaitsRoom, Instance: young.ID()},
+		m.judgment.Cause, m.facts(), func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, m.slot)
 	return false
@@ -312,7 +312,7 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) {
 		level = store.RestartWorkload
 	}
-	d.healing.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed(m))
+	d.healing.restart(m, level, "ROLL-2", why, heals, d.renewed(m))
 	return true
 }
 
@@ -328,7 +328,7 @@ func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 		if d.budget.limited(what, false) {
 			return false
 		}
-		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.facts(), nil)
+		a := d.step(m, m.phase, "ROLL-1", effect(store.EffectReplaced), why, m.facts(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
 		d.addReplacement(a, m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})
 		d.writeSlot(a, m.slot)
@@ -409,7 +409,7 @@ func (d *roll) updateLive(m *member, why store.Cause) bool {
 
 // updateNow has it do so at once.
 func (d *roll) updateNow(m *member, why store.Cause) {
-	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.facts(), d.renewed(m))
+	a := d.step(m, m.phase, "ROLL-2", effect(store.EffectUpdatedLive), why, m.facts(), d.renewed(m))
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.count.updating++
 }

@@ -62,7 +62,7 @@ func (d *roll) track() {
 	switch r := d.rollout; {
 	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.count.outdated > 0:
 		if d.count.outdated == 0 {
-			d.tell("ROLL-1", "roll to "+r.Template+" is called off", of(store.CauseNoneOutdated))
+			d.tell("ROLL-1", named(store.EffectRollOff, r.Template), of(store.CauseNoneOutdated))
 			d.rollout = nil
 			return
 		}
@@ -73,14 +73,14 @@ func (d *roll) track() {
 		}
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
-			d.tell("ROLL-1", "roll to "+d.hash+" begins",
+			d.tell("ROLL-1", named(store.EffectRollBegun, d.hash),
 				store.Cause{Kind: store.CauseSomeOutdated, Count: d.count.outdated})
 		}
 	case r == nil:
 		return
 	case !going:
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
-			d.tell("ROLL-1", "roll to "+d.hash+" is complete",
+			d.tell("ROLL-1", named(store.EffectRollComplete, d.hash),
 				store.Cause{Kind: store.CauseUpdated, Count: d.count.done, Limit: d.spec.Size})
 		}
 		d.rollout = nil
@@ -139,7 +139,7 @@ func (d *roll) stall() {
 	}
 	why := store.Cause{Kind: store.CauseNoProgress, For: d.spec.Rollout.ProgressDeadline}
 	r.Stalls, r.StalledCause, r.Stalled = nil, why, reason.Short(why)
-	d.tell("ROLL-4", "roll is stalled", why)
+	d.tell("ROLL-4", effect(store.EffectRollStalled), why)
 }
 
 // unproven reports whether a slot has nothing that could fill it, or an instance on what is wanted
@@ -166,7 +166,7 @@ func (d *roll) blame() {
 	}
 	why := store.Cause{Kind: store.CauseTemplateFails, Name: d.hash, Count: failures, Limit: slots}
 	r.BlamedCause, r.Blamed = why, reason.Short(why)
-	d.tell("FLAP-5", "roll stopped", why)
+	d.tell("FLAP-5", effect(store.EffectRollStopped), why)
 }
 
 func clearBlame(r *store.Rollout) { r.Blamed, r.BlamedCause = "", store.Cause{} }

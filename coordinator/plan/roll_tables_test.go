@@ -433,7 +433,7 @@ func TestWhatARestartRecords(t *testing.T) {
 		if a.To != store.Stopping || r == nil || r.Level != c.level || !r.Heals || r.Renews != c.renews ||
 			r.Rule != "HEAL-1" ||
 			!r.At.Equal(w.now) || r.Boot != w.bootID("a") {
-			t.Errorf("%s: %s %s records %+v", name, a.Rule, a.What, r)
+			t.Errorf("%s: %s %s records %+v", name, a.Rule, a.What(), r)
 		}
 		if !next.Since.Equal(w.now) || next.Since.Equal(began) {
 			t.Errorf("%s: it stops since %s", name, next.Since)

@@ -51,7 +51,7 @@ func (d *sizing) scaleUp() {
 		why := store.Cause{Kind: store.CauseUnfilled, Count: have, Limit: d.spec.Size}
 		m, write := d.newMember(sl, sl.leaver(), motive{sl.filledFor(), "REC-3", why})
 		a := Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested",
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", Effect: effect(store.EffectRequested),
 			Why: m.Record.Last.Why, Cause: m.Record.Last.Cause, To: store.Pending, Counterfactual: counterfactual("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
@@ -127,7 +127,7 @@ func (d *sizing) cleanSlots() {
 		d.slots.set(sl.number, nil)
 		d.order = slices.DeleteFunc(d.order, func(o *slot) bool { return o == sl })
 		d.actions = append(d.actions, Action{
-			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed",
+			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", Effect: effect(store.EffectSlotRemoved),
 			Why: "it is empty and not wanted", NoJournal: true,
 			Conditions: append(d.common(), sl.Unchanged()), Writes: []store.Write{store.Delete(sl.Key)},
 		})
@@ -191,7 +191,7 @@ func (d *sizing) scaleDown() {
 			}
 			d.retire(m, motive{store.PurposeSize, "HEAL-9", store.Cause{
 				Kind: store.CauseSmaller, Count: surplus, Limit: d.spec.Size, Name: whyFirst[c.kind],
-			}}, "deleting", m.facts(), m.proof(d.s.Keys)...)
+			}}, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 		}
 	}
 }

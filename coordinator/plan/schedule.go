@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -36,7 +34,7 @@ func (d *scaler) followSchedule() (changed bool) {
 	}
 	s.Scheduled = due
 	if due != nil {
-		d.tell("AUTO-3", fmt.Sprintf("by schedule %s", due.Sets()), store.Cause{
+		d.tell("AUTO-3", store.Effect{Kind: store.EffectBySchedule, Text: due.Sets()}, store.Cause{
 			Kind: store.CauseScheduled, Name: due.Cron, Text: due.TimeZone, Count: d.spec.Size,
 			Limit: spec.Under(due).Within(s.Size),
 		})

@@ -33,7 +33,7 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 		case d.roll.blamed() && d.roll.rolls(m, keep) && !m.Record.Rebalances:
 			d.release(m, keep, motive{
 				store.PurposeSpare, "FLAP-5", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()},
-			}, "withdrawn")
+			}, store.EffectWithdrawn)
 			continue
 		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
 			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
@@ -46,13 +46,14 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 		case older(keep, m):
 			d.release(m, keep, motive{
 				store.PurposeSpare, "HEAL-6", store.Cause{Kind: store.CauseUnneeded, Other: keep.ID()},
-			}, "withdrawn")
+			}, store.EffectWithdrawn)
 		case d.goesBefore(m, keep):
-			d.release(m, keep, d.leavingFor(m, keep).succeeded(keep), "deleting")
+			d.release(m, keep, d.leavingFor(m, keep).succeeded(keep), store.EffectDeleting)
 		case !m.healthy():
-			d.release(m, keep, motive{store.PurposeHeal, "HEAL-2", of(store.CauseUnproved)}.succeeded(keep), "deleting")
+			d.release(m, keep, motive{store.PurposeHeal, "HEAL-2", of(store.CauseUnproved)}.succeeded(keep),
+				store.EffectDeleting)
 		default:
-			d.release(m, keep, lostTooOften().succeeded(keep), "deleting")
+			d.release(m, keep, lostTooOften().succeeded(keep), store.EffectDeleting)
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (d *settling) await(sl *slot, good, bad []*member) {
 		switch {
 		case d.healing.protectedFromHealing(m):
 		case m.goesNow():
-			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, "deleting")
+			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, store.EffectDeleting)
 		case d.lostInStorm(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not
@@ -92,7 +93,7 @@ func (d *settling) await(sl *slot, good, bad []*member) {
 		if first := sl.members[0]; m != first && d.failsInVain(m) {
 			d.release(m, first, motive{
 				store.PurposeSpare, "HEAL-6", store.Cause{Kind: store.CauseUnwanted, Text: m.Report.Record.Why},
-			}, "withdrawn")
+			}, store.EffectWithdrawn)
 		}
 	}
 	d.forcedOut(sl, good)
@@ -179,7 +180,7 @@ func (d *settling) keeper(sl *slot, good []*member) *member {
 }
 
 // release retires a member whose place is kept by another, who is part of the evidence.
-func (d *settling) release(m, keep *member, why motive, what string) *Action {
+func (d *settling) release(m, keep *member, why motive, what store.EffectKind) *Action {
 	if m.touched || !d.budget.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
@@ -199,14 +200,14 @@ func (d *settling) releaseFailed(sl *slot, m, keep *member, why motive) {
 		return
 	}
 	if m.Record.Counted || m.unwantedOrdered() {
-		d.release(m, keep, why, "deleting")
+		d.release(m, keep, why, store.EffectDeleting)
 		return
 	}
 	if !d.budget.mayDelete(m.task(store.WorkRemove), m) {
 		return
 	}
 	d.flapping.fail(sl, m)
-	if a := d.release(m, keep, why, "deleting"); a != nil {
+	if a := d.release(m, keep, why, store.EffectDeleting); a != nil {
 		d.writeSlot(a, sl)
 	}
 }
@@ -234,7 +235,8 @@ func (d *settling) forcedOut(sl *slot, good []*member) {
 	if what := old.task(store.WorkExpire); !d.budget.overShared(what, old) && d.budget.mayDelete(what, old) {
 		why := old.age.cause
 		why.Text = tried.Calls.Problem
-		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, "deleting", old.facts(), old.proof(d.s.Keys)...)
+		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, store.EffectDeleting, old.facts(),
+			old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }

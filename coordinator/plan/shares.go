@@ -85,7 +85,7 @@ func (d *shares) fallBack(m *member) {
 			d.noSpot(m, why)
 			d.retire(m, motive{
 				store.PurposeShares, "SPOT-4", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
-			}, "withdrawn", inWords(why))
+			}, store.EffectWithdrawn, inWords(why))
 		}
 		return
 	}
@@ -94,7 +94,7 @@ func (d *shares) fallBack(m *member) {
 	spec := m.Record.Spec
 	spec.Spot = false
 	zone := d.zoning.zoneFor(m.slot, &spec)
-	a := d.step(m, m.Record.Phase, "SPOT-4", "made on demand",
+	a := d.step(m, m.Record.Phase, "SPOT-4", effect(store.EffectMadeOnDemand),
 		store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())}, inWords(why), func(r *store.Instance) {
 			r.Spec.Spot, r.Fallback, r.Rebalances, r.Converts, r.Zone = false, true, false, false, zone
 		})
@@ -121,7 +121,7 @@ func (d *shares) withdrawConversion(m *member, why string) bool {
 		return false
 	}
 	d.noSpot(m, why)
-	d.retire(m, motive{store.PurposeShares, "SPOT-4", of(store.CauseNoSpotServes)}, "withdrawn", inWords(why))
+	d.retire(m, motive{store.PurposeShares, "SPOT-4", of(store.CauseNoSpotServes)}, store.EffectWithdrawn, inWords(why))
 	return true
 }
 
@@ -208,7 +208,7 @@ func (d *shares) convertOne(spot bool, what task) {
 			Kind: store.CauseTooFewSpot, Count: d.spots, Limit: d.spec.Size - d.spec.Capacity.OnDemand(d.spec.Size),
 		}
 	}
-	a := d.step(m, m.phase, "SPOT-4", replaced, why, m.facts(), nil)
+	a := d.step(m, m.phase, "SPOT-4", effect(store.EffectReplaced), why, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, motive{store.PurposeShares, "SPOT-4", why})
 	d.writeSlot(a, m.slot)

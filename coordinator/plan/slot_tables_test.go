@@ -224,7 +224,7 @@ func TestWhichSlotsAreGivenUp(t *testing.T) {
 			var got *Action
 			p := Compute(w.snapshot(), w.now)
 			for _, a := range p.Actions {
-				if a.Rule == "FLAP-3" && a.What == "slot given up" {
+				if a.Rule == "FLAP-3" && a.What() == "slot given up" {
 					got = &a
 				}
 			}

@@ -160,12 +160,12 @@ func (d *stages) followZones(r *store.Rollout) {
 	case next == "": // the last one is done
 		r.Rests = nil
 	case r.Zone == "" || d.spec.Rollout.Bake == 0 || d.restOver(d.spec.Rollout.Bake.D()):
-		what := "roll goes on in zone "
+		what := store.Effect{Kind: store.EffectRollNextZone, Zone: next}
 		if r.Zone == "" {
-			what = "roll begins in zone "
+			what.Kind = store.EffectRollZone
 		}
 		r.Zone = next
-		d.tell("ROLL-8", what+next, of(store.CauseZonesInOrder))
+		d.tell("ROLL-8", what, of(store.CauseZonesInOrder))
 		d.roll.advance()
 	default:
 		d.rests = true
@@ -243,7 +243,7 @@ func (d *stages) becomesCanary(m *member) {
 // promoted has the roll go on after its canaries.
 func (d *stages) promoted(why store.Cause) {
 	d.roll.rollout.PromotedCause, d.roll.rollout.Promoted = why, reason.Short(why)
-	d.tell("ROLL-5", "canaries promoted", why)
+	d.tell("ROLL-5", effect(store.EffectPromoted), why)
 	d.promotes = true
 	d.roll.advance()
 }
@@ -296,7 +296,7 @@ func (d *roll) rollBack() {
 		why = reason.Known(r.StalledCause, r.Stalled)
 	}
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Rule: "ROLL-5", What: "rolled back to template " + good.Template,
+		Group: d.g.Name, Rule: "ROLL-5", Effect: named(store.EffectRollBack, good.Template),
 		Why: reason.Short(why), Cause: reason.Recorded(why),
 		Facts:      []store.Fact{{Kind: store.FactGoodSpec, Rev: good.Revision}},
 		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),

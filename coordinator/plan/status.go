@@ -67,7 +67,7 @@ func (d *status) update() {
 
 func (d *status) write(old, st *store.Status) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-10", What: "status", NoJournal: true,
+		Group: d.g.Name, Rule: "REC-10", Effect: effect(store.EffectStatus), NoJournal: true,
 		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)},
 			d.specUnchanged()...),
 		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
@@ -77,23 +77,23 @@ func (d *status) write(old, st *store.Status) {
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
 	tell := func(n Note) {
-		a.NoJournal, a.Rule, a.What, a.Counterfactual = false, n.Rule, n.What, n.Counterfactual
+		a.NoJournal, a.Rule, a.Effect, a.Counterfactual = false, n.Rule, n.Effect, n.Counterfactual
 		a.Why, a.Cause = reason.Short(n.Cause), reason.Recorded(n.Cause)
 	}
 	switch {
 	case d.g.StatusSpoiled != "":
 		tell(Note{
-			Rule: "SAFE-16", What: "status written anew",
+			Rule: "SAFE-16", Effect: effect(store.EffectStatusWritten),
 			Cause: store.Cause{Kind: store.CauseUnreadable, Text: d.g.StatusSpoiled},
 		})
 	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
-		tell(Note{Rule: "SAFE-10", What: "spec not accepted", Cause: store.Cause{Text: st.Invalid.Why}})
+		tell(Note{Rule: "SAFE-10", Effect: effect(store.EffectSpecRefused), Cause: store.Cause{Text: st.Invalid.Why}})
 		a.Facts = []store.Fact{{Kind: store.FactSpec, Name: d.g.Name, Rev: st.Invalid.Revision}}
 		if d.spec != nil {
 			a.Facts = append(a.Facts, store.Fact{Kind: store.FactSpecStays, Rev: st.AcceptedRevision})
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
-		tell(Note{Rule: "REC-1", What: "spec accepted", Cause: store.Cause{
+		tell(Note{Rule: "REC-1", Effect: effect(store.EffectSpecAccepted), Cause: store.Cause{
 			Kind: store.CauseSpec, Count: d.spec.Size, Name: d.hash, Other: setBeside(d.spec),
 		}})
 		a.Facts = []store.Fact{{Kind: store.FactSpec, Name: d.g.Name, Rev: st.AcceptedRevision}}
@@ -102,7 +102,7 @@ func (d *status) write(old, st *store.Status) {
 		d.notes = d.notes[1:]
 	case old.State != st.State && old.State != "":
 		tell(Note{
-			Rule: "REC-11", What: "group is " + string(st.State),
+			Rule: "REC-11", Effect: named(store.EffectGroupState, string(st.State)),
 			Cause: store.Cause{Kind: store.CauseStateBefore, Name: string(old.State)},
 		})
 	}
@@ -271,7 +271,7 @@ func (d *status) forget() {
 		return
 	}
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Rule: "SAFE-10", What: "status removed",
+		Group: d.g.Name, Rule: "SAFE-10", Effect: effect(store.EffectStatusRemoved),
 		Why: reason.Short(of(store.CauseNeverAccepted)), Cause: of(store.CauseNeverAccepted),
 		Conditions: append([]store.Condition{d.g.Status.Unchanged()}, d.specUnchanged()...),
 		Writes:     []store.Write{store.Delete(d.g.Status.Key)},

@@ -101,7 +101,7 @@ func (m *member) silent() bool {
 func (d *storms) lossCounts(m *member) time.Time {
 	since := m.lostSince()
 	if m.judgment.Verdict == store.Lost || m.awaitsGrace() {
-		return later(since, d.s.GraceEnd)
+		return store.Later(since, d.s.GraceEnd)
 	}
 	return since
 }
@@ -226,7 +226,7 @@ func (d *storms) begin(ofGroup bool, shard Tally) {
 		t := d.timer(after)
 		d.storm.Next = &t
 	}
-	d.tell("SAFE-2", "storm: no lost instance is replaced", why)
+	d.tell("SAFE-2", effect(store.EffectStorm), why)
 }
 
 // end has what is still lost taken up bit by bit.
@@ -235,7 +235,7 @@ func (d *storms) end(how store.Cause) {
 	d.storm.EndedCause, d.storm.Ended = reason.Recorded(how), reason.Short(how)
 	d.storm.By, d.storm.Resume = how.By, &t
 	d.storm.Calm, d.storm.Next, d.storm.Probe = nil, nil, ""
-	d.tell("SAFE-2", "storm is over", how)
+	d.tell("SAFE-2", effect(store.EffectStormOver), how)
 }
 
 // afterStorm forgets a storm once all that it left was taken up. One that an operator has ended is
@@ -314,12 +314,12 @@ func (d *storms) probes(m *member) bool {
 		}
 	}
 	d.storm.Probe = m.ID()
-	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm",
+	d.tell("SAFE-2", store.Effect{Kind: store.EffectProbe, Instance: m.ID()},
 		store.Cause{Kind: store.CauseStormLasts, For: d.spec.Storm.ProbeAfter})
 	return false
 }
 
 // tell adds a journal entry to the transaction that writes the status.
-func (d *draft) tell(rule, what string, why store.Cause) {
-	d.notes = append(d.notes, Note{Rule: rule, What: what, Cause: why, Counterfactual: counterfactual(rule, "")})
+func (d *draft) tell(rule string, what store.Effect, why store.Cause) {
+	d.notes = append(d.notes, Note{Rule: rule, Effect: what, Cause: why, Counterfactual: counterfactual(rule, "")})
 }

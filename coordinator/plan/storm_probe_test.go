@@ -22,7 +22,7 @@ func TestProbeThatCouldNotBeRecorded(t *testing.T) {
 	told := 0
 	for range 20 {
 		for _, a := range Compute(s.snapshot(), s.now).Actions {
-			if strings.HasPrefix(a.What, "probe") {
+			if strings.HasPrefix(a.What(), "probe") {
 				told++
 				continue // this one is lost
 			}

@@ -228,7 +228,7 @@ func (s *story) sentence(a Action) string {
 	default:
 		who = "group"
 	}
-	text := fmt.Sprintf("%-8s %s: %s", a.Rule, who, a.What)
+	text := fmt.Sprintf("%-8s %s: %s", a.Rule, who, a.What())
 	if a.Why != "" {
 		text += " (" + a.Why + ")"
 	}
@@ -265,7 +265,7 @@ func (s *story) plan() {
 		s.say("    compares  %s", strings.Join(slices.Compact(compared), ", "))
 		s.say("    writes    %s", strings.Join(written, ", "))
 		for _, n := range a.Notes {
-			s.say("    and tells %s %s (%s)", n.Rule, n.What, reason.Short(n.Cause))
+			s.say("    and tells %s %s (%s)", n.Rule, reason.Effect(n.Effect), reason.Short(n.Cause))
 		}
 	}
 	calls := slices.Clone(p.Calls)

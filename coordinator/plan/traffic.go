@@ -13,9 +13,6 @@ import (
 // a listing proves that the balancer has it no more (LB-1). What an entry says is wanted; each plan
 // compares it with the newest listing and asks for what is missing (LB-3).
 
-// notConfigured is why nothing is asked of a load balancer that another coordinator may have.
-const notConfigured = "the leading coordinator is not configured with it"
-
 // traffic takes instances into load balancers and out of them.
 type traffic struct {
 	*draft
@@ -28,6 +25,17 @@ func (d *traffic) uses() bool {
 	return d.spec != nil && len(d.spec.LoadBalancers) > 0 && !d.spec.Deleting && !d.spec.Stopped
 }
 
+// balancerHas is how a load balancer has an instance, as far as something is waited for.
+type balancerHas struct {
+	state store.BalancerState
+	text  string
+}
+
+// of is balancerHas of the named load balancer.
+func (w balancerHas) of(name string) store.BlockedFacts {
+	return store.BlockedFacts{Name: name, Balancer: w.state, Text: w.text}
+}
+
 // opens reports whether a healthy instance waits for its load balancers before it runs (LB-2), and
 // takes the next step towards that.
 func (d *traffic) opens(m *member) (waits bool) {
@@ -36,15 +44,14 @@ func (d *traffic) opens(m *member) (waits bool) {
 	}
 	entries, problems, changed := d.wanted(m)
 	if changed {
-		d.step(m, m.phase, "LB-1", "joins "+balancers(entries), of(store.CauseWorks), []store.Fact{streamSays(m.Instance)},
-			func(r *store.Instance) { r.Traffic = entries }).Conditions = append(
+		d.step(m, m.phase, "LB-1", using(store.EffectJoins, entries), of(store.CauseWorks),
+			[]store.Fact{streamSays(m.Instance)}, func(r *store.Instance) { r.Traffic = entries }).Conditions = append(
 			[]store.Condition{m.Unchanged(), m.Report.Unchanged()}, d.specUnchanged()...)
 		return true
 	}
 	for _, use := range d.spec.LoadBalancers {
-		why, silent := problems[use.Name], problems[use.Name] != ""
-		limit := d.spec.MaxOpening
-		if why == "" {
+		why, silent := problems[use.Name]
+		if !silent {
 			e := d.entryOf(m, use.Name)
 			if e.confirmed(m) {
 				continue
@@ -56,8 +63,9 @@ func (d *traffic) opens(m *member) (waits bool) {
 		if silent && d.replacesFailed(m) {
 			continue // healing does not wait for a balancer that does not answer
 		}
-		d.block("LB-2", m.task(store.WorkHealth), store.BlockedByOpening,
-			store.BlockedFacts{Name: use.Name, Text: why, For: limit})
+		of := why.of(use.Name)
+		of.For = d.spec.MaxOpening
+		d.block("LB-2", m.task(store.WorkHealth), store.BlockedByOpening, of)
 		waits = true
 	}
 	return waits
@@ -69,28 +77,25 @@ func (d *traffic) replacesFailed(m *member) bool {
 }
 
 // notOpen is why a balancer has not confirmed an instance.
-func (d *traffic) notOpen(e *entry) string {
-	s := &e.stands
+func (d *traffic) notOpen(e *entry) balancerHas {
+	s := &e.has
 	switch {
 	case e.seen == nil:
-		return notConfigured
+		return balancerHas{state: store.BalancerUnconfigured}
 	case !e.seen.SilentSince.IsZero():
-		return "it does not answer: " + e.seen.Problem
+		return balancerHas{store.BalancerSilent, e.seen.Problem}
 	case e.calls.Problem != "":
-		return e.calls.Problem
+		return balancerHas{store.BalancerCallFails, e.calls.Problem}
 	case e.State == store.TrafficLeaving:
-		return "it still has the instance at another address"
+		return balancerHas{state: store.BalancerOldAddress}
 	case !e.fresh || e.calls.Last == "" && !s.InPlace():
-		return "it is being added"
+		return balancerHas{state: store.BalancerAdding}
 	case s.Down > 0:
-		if why := e.told(); why != "" {
-			return "it is down there: " + why
-		}
-		return "it is down there"
+		return balancerHas{store.BalancerDown, e.downReason()}
 	case s.Checking > 0:
-		return "its checks there have not passed yet"
+		return balancerHas{state: store.BalancerChecking}
 	default:
-		return "it is not there yet"
+		return balancerHas{state: store.BalancerMissing}
 	}
 }
 
@@ -111,22 +116,24 @@ func (d *traffic) judge(m *member) {
 				d.wake(e.due)
 				continue
 			}
+			why := d.notOpen(&e)
 			m.judgment = Judgment{
 				Verdict: store.Stuck, Rule: "DET-10",
 				Cause: store.Cause{
-					Kind: store.CauseNotOpened, Name: e.Balancer, For: e.Timer.For, Text: d.notOpen(&e),
+					Kind: store.CauseNotOpened, Name: e.Balancer, For: e.Timer.For, Balancer: why.state, Text: why.text,
 				},
 				Facts: []store.Fact{
-					streamSays(m.Instance), {Kind: store.FactBalancer, Name: e.Balancer, Text: d.notOpen(&e)},
+					streamSays(m.Instance),
+					{Kind: store.FactBalancer, Name: e.Balancer, Balancer: why.state, Text: why.text},
 				},
 			}
 		case m.phase == store.Running && d.spec.Heal.OnLoadBalancer && e.State == store.TrafficServing && e.fresh &&
-			e.seen.Begun.After(m.PhaseStart) && e.stands.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
+			e.seen.Begun.After(m.PhaseStart) && e.has.Unhealthy() && e.seen.Down*2 <= len(e.seen.Members):
 			m.judgment = Judgment{
 				Verdict: store.Unhealthy, Rule: "LB-2",
-				Cause: store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.told()},
+				Cause: store.Cause{Kind: store.CauseCalledDown, Name: e.Balancer, Text: e.downReason()},
 				Facts: []store.Fact{
-					streamSays(m.Instance), {Kind: store.FactBalancer, Name: e.Balancer, Text: "down"},
+					streamSays(m.Instance), {Kind: store.FactBalancer, Name: e.Balancer, Balancer: store.BalancerDown},
 				},
 			}
 		}
@@ -154,12 +161,12 @@ func (d *traffic) mayLeave(what task, m *member) bool {
 	if name == "" {
 		return true
 	}
-	why := notConfigured
+	why := balancerHas{state: store.BalancerUnconfigured}
 	if b != nil {
-		why = b.Problem
+		why = balancerHas{store.BalancerCallFails, b.Problem}
 		d.watch(name)
 	}
-	d.block("LB-2", what, store.BlockedByBalancer, store.BlockedFacts{Name: name, Text: why})
+	d.block("LB-2", what, store.BlockedByBalancer, why.of(name))
 	return false
 }
 
@@ -192,17 +199,17 @@ func (d *traffic) follow() {
 
 // keepTraffic brings the entries of a record up to date; true if it is changed.
 func (d *traffic) keepTraffic(m *member) bool {
-	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, "", store.Cause{}
+	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, store.Effect{}, store.Cause{}
 	if m.Record.Phase == store.Running && m.working() && d.uses() && d.mayMove() {
 		var wants bool
 		if entries, _, wants = d.wanted(m); wants {
-			changed, told, why = true, "joins "+balancers(entries), of(store.CauseJoins)
+			changed, told, why = true, using(store.EffectJoins, entries), of(store.CauseJoins)
 		}
 	}
 	entries = slices.DeleteFunc(entries, func(t store.Traffic) bool {
 		e := d.entryOf(m, t.Balancer)
 		gone := e.State == store.TrafficLeaving && (e.calls.Taken ||
-			e.fresh && e.calls.Last == MemberRemove && e.stands.Gone())
+			e.fresh && e.calls.Last == MemberRemove && e.has.Gone())
 		changed = changed || gone
 		return gone
 	})
@@ -215,7 +222,7 @@ func (d *traffic) keepTraffic(m *member) bool {
 		case d.spec != nil && d.spec.Balancer(e.Balancer) == nil && m.Record.Phase == store.Running && d.mayMove():
 			if e.State.Wanted() {
 				entries[i] = d.turned(entries[i], store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
-				changed, told, why = true, "leaves load balancer "+e.Balancer, of(store.CauseLeaves)
+				changed, told, why = true, using(store.EffectLeaves, entries[i:i+1]), of(store.CauseLeaves)
 			} else if e.State == store.TrafficDraining && (d.ended(m, &e) || e.due.IsZero() || !d.now.Before(e.due)) {
 				entries[i], changed = d.turned(entries[i], store.TrafficLeaving, 0), true
 			}
@@ -228,7 +235,7 @@ func (d *traffic) keepTraffic(m *member) bool {
 	a := d.step(m, m.phase, "LB-1", told, why, nil, func(r *store.Instance) {
 		r.Traffic, r.Last = entries, m.Record.Last
 	})
-	a.NoJournal = told == ""
+	a.NoJournal = told.Kind == ""
 	if d.spec != nil {
 		a.Conditions = append(a.Conditions, d.specUnchanged()...)
 	}
@@ -288,7 +295,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 			return MemberAdd, waits // whether it is there is not known
 		case !e.seen.Begun.IsZero() && e.fresh && moved.Instance != "":
 			return MemberRemove, moved
-		case e.fresh && e.stands.InPlace() && e.stands.Answered > 0:
+		case e.fresh && e.has.InPlace() && e.has.Answered > 0:
 			return "", of
 		}
 		return MemberAdd, of
@@ -296,7 +303,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 		switch {
 		case e.calls.Last == MemberDrain && !e.fresh:
 			return MemberDrain, waits
-		case e.calls.Last == MemberDrain && e.stands.Leaving():
+		case e.calls.Last == MemberDrain && e.has.Leaving():
 			if !d.ended(m, e) {
 				d.watch(e.Balancer) // for the end of its connections
 			}
@@ -307,7 +314,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 		switch {
 		case e.calls.Last == MemberRemove && !e.fresh:
 			return MemberRemove, waits
-		case e.calls.Last == MemberRemove && e.stands.Has == 0 && moved.Instance != "":
+		case e.calls.Last == MemberRemove && e.has.Has == 0 && moved.Instance != "":
 			return MemberRemove, moved
 		}
 		return MemberRemove, of // keepTraffic drops the entry when it is gone
@@ -315,16 +322,13 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 	return "", of
 }
 
-// balancers names the load balancers of entries.
-func balancers(entries []store.Traffic) string {
+// using is an effect on the load balancers of entries.
+func using(kind store.EffectKind, entries []store.Traffic) store.Effect {
 	names := make([]string, len(entries))
 	for i, t := range entries {
 		names[i] = t.Balancer
 	}
-	if len(names) == 1 {
-		return "load balancer " + names[0]
-	}
-	return "load balancers " + strings.Join(names, ", ")
+	return store.Effect{Kind: kind, Names: names}
 }
 
 // removeStrays takes out of load balancers what late calls put back: instances that were deleted on
@@ -374,7 +378,7 @@ func (d *traffic) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool
 		if m.noticed() && heir {
 			why = of(store.CauseHeirServes)
 		}
-		d.step(m, store.Draining, "LB-1", "leaves "+balancers(m.Record.Traffic), why, nil,
+		d.step(m, store.Draining, "LB-1", using(store.EffectLeaves, m.Record.Traffic), why, nil,
 			func(r *store.Instance) {
 				r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
 			})
@@ -383,7 +387,7 @@ func (d *traffic) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool
 		d.wake(half)
 	case rec.Token != "" || len(m.Record.Spec.Drain.Hook) == 0:
 	case d.leftTraffic(m) || !d.now.Before(half):
-		d.step(m, store.Draining, "DRAIN-1", "its drain hook is begun", of(store.CauseQuiet),
+		d.step(m, store.Draining, "DRAIN-1", effect(store.EffectHookBegun), of(store.CauseQuiet),
 			nil, func(r *store.Instance) {
 				drain := *rec
 				drain.Token = d.unique(m.ID())
@@ -410,7 +414,7 @@ func (d *traffic) quieted(m *member, why store.Cause) bool {
 	}
 	m.quiet = true
 	if m.serves() {
-		a := d.step(m, m.phase, "LB-1", "leaves "+balancers(m.Record.Traffic)+" to be restarted", why, m.facts(),
+		a := d.step(m, m.phase, "LB-1", using(store.EffectLeavesRestart, m.Record.Traffic), why, m.facts(),
 			func(r *store.Instance) { r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, limit) })
 		a.Conditions = append(a.Conditions, d.common()...)
 		return false
@@ -432,21 +436,21 @@ func (d *traffic) blockTraffic(rule string, what task, m *member, limit store.Du
 		of := store.BlockedFacts{Name: e.Balancer, For: limit}
 		switch {
 		case e.seen == nil:
-			of.Text = notConfigured
+			of.Balancer = store.BalancerUnconfigured
 		case e.State.Wanted():
-			of.Text = "it serves until another instance does in its place"
+			of.Balancer = store.BalancerServes
 		case !e.seen.SilentSince.IsZero():
-			of.Text = "it does not answer: " + e.seen.Problem
+			of.Balancer, of.Text = store.BalancerSilent, e.seen.Problem
 		case e.calls.Problem != "":
-			of.Text = e.calls.Problem
+			of.Balancer, of.Text = store.BalancerCallFails, e.calls.Problem
 		case !d.left(&e) || !e.fresh:
-			of.Text = "it is being taken out"
-		case e.stands.Silent > 0:
-			of.Text = "a part of it does not answer"
-		case e.stands.Connections == balancer.UnknownConnections || !e.seen.Capabilities.DrainEnds:
-			of.Text = "it does not say which connections are left"
+			of.Balancer = store.BalancerRemoving
+		case e.has.Silent > 0:
+			of.Balancer = store.BalancerPartSilent
+		case e.has.Connections == balancer.UnknownConnections || !e.seen.Capabilities.DrainEnds:
+			of.Balancer = store.BalancerUncounted
 		default:
-			of.Flag, of.Count = true, rounded(e.stands.Connections)
+			of.Balancer, of.Count = store.BalancerConnections, rounded(e.has.Connections)
 		}
 		d.block(rule, what, store.BlockedByTraffic, of)
 		return true
@@ -471,19 +475,18 @@ func rounded(n int) int {
 // blockRemoval says which load balancer has not removed an instance that is being deleted.
 func (d *traffic) blockRemoval(m *member) {
 	for _, e := range d.entries(m) {
-		why := e.calls.Problem
+		why := balancerHas{store.BalancerCallFails, e.calls.Problem}
 		switch {
 		case d.ignored(&e):
 			continue
 		case e.seen == nil:
-			why = notConfigured
+			why = balancerHas{state: store.BalancerUnconfigured}
 		case !e.seen.SilentSince.IsZero():
-			why = "it does not answer: " + e.seen.Problem
-		case why == "":
+			why = balancerHas{store.BalancerSilent, e.seen.Problem}
+		case why.text == "":
 			continue // it will be done in a moment
 		}
-		d.block("LB-1", m.task(store.WorkDelete), store.BlockedByBalancer,
-			store.BlockedFacts{Name: e.Balancer, Text: why})
+		d.block("LB-1", m.task(store.WorkDelete), store.BlockedByBalancer, why.of(e.Balancer))
 		return
 	}
 }

@@ -14,12 +14,12 @@ import (
 // entry is a membership with all that is known of it.
 type entry struct {
 	store.Traffic
-	calls  MemberCalls
-	of     string
-	seen   *Balancer // nil: this coordinator is not configured with it
-	fresh  bool      // the listing was begun after the last call, and after the instance entered its phase
-	stands balancer.Standing
-	due    time.Time // when its timer ends; zero: it has none
+	calls MemberCalls
+	of    string
+	seen  *Balancer // nil: this coordinator is not configured with it
+	fresh bool      // the listing was begun after the last call, and after the instance entered its phase
+	has   balancer.Membership
+	due   time.Time // when its timer ends; zero: it has none
 }
 
 func (m *member) entry(v *view, i int) entry {
@@ -33,7 +33,7 @@ func (m *member) entry(v *view, i int) entry {
 	if e.seen == nil {
 		return e
 	}
-	e.stands = e.seen.of(e.member(m, v.spec))
+	e.has = e.seen.of(e.member(m, v.spec))
 	e.fresh = !e.seen.Begun.IsZero() && (e.calls.Done.IsZero() ||
 		e.seen.Begun.After(e.calls.Done.Add(e.seen.Capabilities.Consistency)))
 	return e
@@ -61,7 +61,7 @@ func (d *traffic) entries(m *member) []entry {
 
 // confirmed reports whether the balancer sends the instance traffic since it entered its phase.
 func (e *entry) confirmed(m *member) bool {
-	return e.State.Wanted() && e.fresh && e.seen.Begun.After(m.PhaseStart) && e.stands.Confirmed()
+	return e.State.Wanted() && e.fresh && e.seen.Begun.After(m.PhaseStart) && e.has.Confirmed()
 }
 
 // silent reports whether the balancer has not answered for so long that what need not wait for it
@@ -109,7 +109,7 @@ func (d *traffic) ended(m *member, e *entry) bool {
 	case e.calls.Taken:
 		return true
 	}
-	return e.stands.Gone() || e.seen.Capabilities.DrainEnds && e.stands.Drained()
+	return e.has.Gone() || e.seen.Capabilities.DrainEnds && e.has.Drained()
 }
 
 // inTraffic reports whether a load balancer may send an instance traffic.
@@ -199,9 +199,9 @@ func (d *traffic) turned(t store.Traffic, to store.TrafficState, limit time.Dura
 }
 
 // reached is where a load balancer reaches an instance, or why that is not known.
-func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, port int, problem string) {
+func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, port int, problem balancerHas) {
 	if m.Record.Address == "" {
-		return "", 0, "its provider has not said where it is"
+		return "", 0, balancerHas{state: store.BalancerNoAddress}
 	}
 	address, own := balancer.SplitAddress(m.Record.Address)
 	text, names := string(use.Port), []string(nil)
@@ -219,27 +219,27 @@ func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, p
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Sprintf("load_balancers: port %q of %s is no port of its address %s", use.Port, use.Name,
-			m.Record.Address)
+		return "", 0, balancerHas{store.BalancerNoPort, fmt.Sprintf(
+			"load_balancers: port %q of %s is no port of its address %s", use.Port, use.Name, m.Record.Address)}
 	}
-	return address, port, ""
+	return address, port, balancerHas{}
 }
 
 // wanted are the entries that a record should have, those it has already as they are, and what
 // keeps others from being made. More is what has to be written.
-func (d *traffic) wanted(m *member) (entries []store.Traffic, problems map[string]string, changed bool) {
-	problems = map[string]string{}
+func (d *traffic) wanted(m *member) (entries []store.Traffic, problems map[string]balancerHas, changed bool) {
+	problems = map[string]balancerHas{}
 	entries = slices.Clone(m.Record.Traffic)
 	for i := range d.spec.LoadBalancers {
 		use := &d.spec.LoadBalancers[i]
 		if d.s.Balancers[use.Name] == nil {
-			problems[use.Name] = notConfigured
+			problems[use.Name] = balancerHas{state: store.BalancerUnconfigured}
 			continue
 		}
 		address, port, problem := d.reached(m, use)
 		at := slices.IndexFunc(entries, func(t store.Traffic) bool { return t.Balancer == use.Name })
 		switch {
-		case problem != "":
+		case problem.state != "":
 			problems[use.Name] = problem
 		case at < 0:
 			entries = append(entries, d.turned(store.Traffic{Balancer: use.Name, Address: address, Port: port},
@@ -266,8 +266,8 @@ func (d *traffic) entryOf(m *member, name string) entry {
 	return m.entry(&d.view, i)
 }
 
-// told is what the balancer says of the health of a member.
-func (e *entry) told() string {
+// downReason is what the balancer says of the health of a member.
+func (e *entry) downReason() string {
 	for _, t := range e.seen.listing(e.of).Targets {
 		for _, st := range t.Members {
 			if st.Health == balancer.Down && st.Why != "" {

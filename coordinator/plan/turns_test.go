@@ -73,7 +73,7 @@ func TestWhoTakesTurns(t *testing.T) {
 		uses := a.To == store.Deleting || a.To == store.Pending
 		turns[a.Turn]++
 		if a.Turn != uses {
-			t.Errorf("takes a turn %t: %s %s to %s (%s)", a.Turn, a.Instance, a.What, a.To, a.Rule)
+			t.Errorf("takes a turn %t: %s %s to %s (%s)", a.Turn, a.Instance, a.What(), a.To, a.Rule)
 		}
 	}
 	if turns[true] < 1 || turns[false] < 2 {

@@ -62,17 +62,17 @@ func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
 			in.Sighting = Sighting{Begun: s.now.Add(-time.Second), Times: 2, Sure: 2, Since: s.now.Add(-time.Hour)}
 			c.change(in, s.now)
 			p := Compute(snapshot, s.now)
-			gone := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.What == "gone" })
+			gone := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.What() == "gone" })
 			if gone != c.gone {
 				t.Errorf("the record ends: %t, want %t", gone, c.gone)
 			}
 			for _, a := range p.Actions {
 				after := func(f store.Fact) bool { return f.Kind == store.FactListAfter || f.Kind == store.FactListAfterFail }
-				if a.What == "gone" && (len(a.Facts) != 2 || a.Facts[0].Kind != store.FactUnlisted || !after(a.Facts[1])) {
+				if a.What() == "gone" && (len(a.Facts) != 2 || a.Facts[0].Kind != store.FactUnlisted || !after(a.Facts[1])) {
 					t.Errorf("it ends on %q", reason.Lines(a.Facts))
 				}
 				never := strings.Contains(a.Why, "never confirmed (the call timed out)")
-				if a.What == "gone" && never == strings.HasPrefix(name, "a removal has succeeded") {
+				if a.What() == "gone" && never == strings.HasPrefix(name, "a removal has succeeded") {
 					t.Errorf("it ends because %s", a.Why)
 				}
 			}

@@ -112,10 +112,10 @@ func (v *view) timer(length time.Duration) store.Timer {
 	return store.Timer{Start: v.now.UTC(), For: store.Duration(length)}
 }
 
-func (v *view) decision(rule, what string, why store.Cause) store.Decision {
+func (v *view) decision(rule string, what store.Effect, why store.Cause) store.Decision {
 	return store.Decision{
-		Rule: rule, What: what, Why: reason.Short(why), Cause: reason.Recorded(why), Revision: v.s.Revision,
-		At: v.now.UTC(),
+		Rule: rule, What: reason.Effect(what), Why: reason.Short(why), Cause: reason.Recorded(why),
+		Revision: v.s.Revision, At: v.now.UTC(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -45,7 +46,7 @@ func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 	}
 	for i := range p.Actions {
 		if problem := actionIsWellFormed(s, p, &p.Actions[i], known, now); problem != "" {
-			return fmt.Sprintf("%s %s: %s: %s", p.Actions[i].Rule, p.Actions[i].Instance, p.Actions[i].What, problem)
+			return fmt.Sprintf("%s %s: %s: %s", p.Actions[i].Rule, p.Actions[i].Instance, p.Actions[i].What(), problem)
 		}
 	}
 	for _, c := range p.Calls {
@@ -65,7 +66,7 @@ func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 }
 
 func actionIsWellFormed(s *Snapshot, p *Plan, a *Action, known map[string]*Instance, now time.Time) string {
-	if a.Rule == "" || a.What == "" || len(a.Conditions) == 0 || len(a.Writes) == 0 {
+	if a.Rule == "" || a.What() == "" || len(a.Conditions) == 0 || len(a.Writes) == 0 {
 		return "it says not all"
 	}
 	// an extra has no record, or the action is overtaken
@@ -122,14 +123,14 @@ func actionIsWellFormed(s *Snapshot, p *Plan, a *Action, known map[string]*Insta
 
 // writtenWell looks at an instance's record that an action writes; in is nil for a new one.
 func writtenWell(s *Snapshot, a *Action, rec *store.Instance, in *Instance, now time.Time) string {
-	last := rec.Last
+	last, replaced := rec.Last, reason.Effect(effect(store.EffectReplaced))
 	switch {
 	case rec.Schema != store.Schema || rec.ID == "" || rec.Group == "" || rec.Spec.Provider == "" ||
 		rec.Created.IsZero():
 		return "it lacks something"
 	case last.Rule == "" || last.Revision != s.Revision || !last.At.Equal(now) || last.At.Location() != time.UTC:
 		return fmt.Sprintf("it tells of its last change %+v", last)
-	case in != nil && (last.Rule != a.Rule || !strings.HasPrefix(a.What, last.What) && last.What != replaced):
+	case in != nil && (last.Rule != a.Rule || !strings.HasPrefix(a.What(), last.What) && last.What != replaced):
 		return fmt.Sprintf("it tells of its last change %+v", last)
 	case in == nil && rec.Purpose == "" && rec.Phase != store.Deleting || in != nil && rec.Purpose != in.Record.Purpose:
 		return fmt.Sprintf("it is made for %q", rec.Purpose)

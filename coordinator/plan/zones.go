@@ -275,7 +275,7 @@ func (d *zoning) rebalanceOne(from, to string, what task) {
 	why := store.Cause{
 		Kind: store.CauseUneven, Name: from, Count: d.spread()[from], Other: to, Limit: d.spread()[to],
 	}
-	a := d.step(m, m.phase, "REC-17", replaced, why, m.facts(), nil)
+	a := d.step(m, m.phase, "REC-17", effect(store.EffectReplaced), why, m.facts(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, motive{store.PurposeZones, "REC-17", why})
 	d.writeSlot(a, m.slot)
@@ -316,7 +316,7 @@ func (d *zoning) withdrawRebalance(m *member) bool {
 	}
 	d.retire(m, motive{
 		store.PurposeZones, "REC-17", store.Cause{Kind: store.CauseFullZoneEven, Name: m.zone()},
-	}, "withdrawn", inWords(m.Calls.Problem))
+	}, store.EffectWithdrawn, inWords(m.Calls.Problem))
 	return true
 }
 

@@ -64,7 +64,7 @@ func Line(f *store.Fact) string {
 		}
 		return f.Name + ": " + Short(*f.Cause)
 	case store.FactBalancer:
-		return "load balancer " + f.Name + ": " + f.Text
+		return "load balancer " + f.Name + ": " + balancerState(f.Balancer, f.Text)
 	case store.FactListAfter:
 		return fmt.Sprintf("list begun %s after the removal", f.For)
 	case store.FactListAfterFail:

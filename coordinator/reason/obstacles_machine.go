@@ -48,22 +48,24 @@ var machineObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByOpening: {
 		why: func(b *store.Blocked) string {
-			return fmt.Sprintf("it is healthy, and load balancer %s has not confirmed it: %s", b.Of.Name, b.Of.Text)
+			return fmt.Sprintf("it is healthy, and load balancer %s has not confirmed it: %s", b.Of.Name,
+				balancerState(b.Of.Balancer, b.Of.Text))
 		},
 		until: orAfter("the load balancer sends it traffic", ", or %s is over"),
 	},
 	store.BlockedByTraffic: {
 		why: func(b *store.Blocked) string {
-			if b.Of.Flag {
+			if b.Of.Balancer == store.BalancerConnections || b.Of.Flag { // Flag: from the release before
 				return fmt.Sprintf("it leaves load balancer %s, with %s left", b.Of.Name, connections(b.Of.Count))
 			}
-			return fmt.Sprintf("it leaves load balancer %s: %s", b.Of.Name, b.Of.Text)
+			return fmt.Sprintf("it leaves load balancer %s: %s", b.Of.Name, balancerState(b.Of.Balancer, b.Of.Text))
 		},
 		until: orAfter("its last connection ends", ", or %s is over"),
 	},
 	store.BlockedByBalancer: {
 		why: func(b *store.Blocked) string {
-			return fmt.Sprintf("load balancer %s has to do its part first: %s", b.Of.Name, b.Of.Text)
+			return fmt.Sprintf("load balancer %s has to do its part first: %s", b.Of.Name,
+				balancerState(b.Of.Balancer, b.Of.Text))
 		},
 		until: always("the load balancer answers"),
 	},

@@ -165,7 +165,8 @@ func happened(c store.Cause) string {
 	case store.CauseNoRestart:
 		return also(fmt.Sprintf("its %s did not restart within %s", c.Name, c.For), ": ", c.Text)
 	case store.CauseNotOpened:
-		return fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", c.Name, c.For, c.Text)
+		return fmt.Sprintf("load balancer %s has not called it healthy within %s: %s", c.Name, c.For,
+			balancerState(c.Balancer, c.Text))
 	case store.CauseCalledDown:
 		return also("load balancer "+c.Name+" calls it down", ": ", c.Text)
 	case store.CauseAfter:
@@ -265,7 +266,7 @@ func ofGroup(c store.Cause) string {
 	case store.CauseSpoiledAlive:
 		return "no lease ends it, and no replica has written it anew: " + c.Text
 	case store.CauseSpec:
-		return fmt.Sprintf("size %d, template %s%s", c.Count, c.Name, standing[c.Other])
+		return fmt.Sprintf("size %d, template %s%s", c.Count, c.Name, setBeside[c.Other])
 	default: // an agent's or a person's own words: Unhealthy, Drained, no kind
 		return c.Text
 	}
@@ -344,7 +345,7 @@ const (
 	SpecPaused    = "paused"
 )
 
-var standing = map[string]string{
+var setBeside = map[string]string{
 	SpecDeleting: ", to be deleted", SpecStopped: ", stopped", SpecUnstarted: ", not started", SpecPaused: ", paused",
 }
 

@@ -77,7 +77,7 @@ func Of(in Input) Report {
 		days = nil
 	case len(days) > 0:
 		r.From = begin
-		r.Unknown = append(r.Unknown, ofDays(days, latest(reach, in.Created))...)
+		r.Unknown = append(r.Unknown, ofDays(days, store.Later(reach, in.Created))...)
 		if in.From = after(days); in.From.Before(reach) {
 			in.From = reach
 		}
@@ -126,13 +126,6 @@ func Of(in Input) Report {
 			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", w.more))
 	}
 	return r
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // walked goes through the journal from in.From to in.To.

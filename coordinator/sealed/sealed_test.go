@@ -93,9 +93,9 @@ func TestNothingOpensInAnothersPlace(t *testing.T) {
 		"name and shard moved": {shard + "d", r, func(s *store.Secret) { s.Name = "b" }, ErrUnfit},
 		"no keys":              {shard, Ring{}, func(*store.Secret) {}, ErrKeyMissing},
 	} {
-		spoilt := s
-		c.spoil(&spoilt)
-		if v, err := c.ring.Open(c.shard, spoilt); !errors.Is(err, c.want) || v != nil {
+		spoiled := s
+		c.spoil(&spoiled)
+		if v, err := c.ring.Open(c.shard, spoiled); !errors.Is(err, c.want) || v != nil {
 			t.Errorf("%s: opened %q, %v; want %v", what, v, err, c.want)
 		}
 	}

@@ -189,9 +189,9 @@ func (w *World) BalancerForgets(name string) {
 	clear(w.balancers[name].members)
 }
 
-// BalancerDeaf has a balancer answer nothing for a while.
-func (w *World) BalancerDeaf(name string, d time.Duration) {
-	w.note("load balancer %s is deaf for %s", name, d)
+// BalancerSilent keeps a load balancer from answering for a while.
+func (w *World) BalancerSilent(name string, d time.Duration) {
+	w.note("load balancer %s does not answer for %s", name, d)
 	w.balancers[name].deafUntil = w.clock + d
 }
 

@@ -13,8 +13,12 @@ import (
 func (t *term) record(c leader.Record) {
 	rec, o := c.Instance, &t.w.cfg.Observer
 	a := plan.Action{
-		Group: rec.Group, Instance: rec.ID, Rule: rec.Last.Rule, What: rec.Last.Why, From: c.From, To: rec.Phase,
+		Group: rec.Group, Instance: rec.ID, Rule: rec.Last.Rule, From: c.From, To: rec.Phase,
+		Effect:     store.Effect{Kind: store.EffectAskedAgain, Name: rec.Spec.Provider},
 		Conditions: c.Conditions, Writes: c.Writes,
+	}
+	if len(c.Entries) > 0 {
+		a.Effect = c.Entries[0].Effect
 	}
 	if c.From != rec.Phase {
 		if err := store.ValidateTransition(c.From, rec.Phase); err != nil {

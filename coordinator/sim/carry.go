@@ -68,8 +68,8 @@ func (t *term) perform(c leader.Command) {
 // carryOut carries out actions in one transaction.
 func (t *term) carryOut(c leader.Commit) leader.Committed {
 	for _, a := range c.Actions {
-		if t.w.chance.happens(t.w.meddles) {
-			t.w.meddle(a.Instance)
+		if t.w.chance.happens(t.w.interferes) {
+			t.w.interfere(a.Instance)
 		}
 	}
 	writes := append(plan.GoneWrites(c.Actions, 0), c.Writes...)

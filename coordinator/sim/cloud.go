@@ -21,7 +21,7 @@ type cloud struct {
 func newCloud(w *World, cfg Provider) *cloud {
 	c := &cloud{w: w, cfg: cfg}
 	c.Cloud = fake.NewCloud(cfg.Config, fake.World{
-		Clock: clock{w}, Chance: w.chance.Rand, Boots: c.boots, Ends: c.ends, Hear: c.hear,
+		Clock: clock{w}, Chance: w.chance.Rand, Boots: c.boots, Ends: c.ends, Observe: c.observe,
 		Address: func(instance string) string { return instance + ":80" },
 	})
 	return c
@@ -108,8 +108,8 @@ func (c *cloud) ends(m *fake.Machine, _ fake.Down) (busy bool) {
 	return false
 }
 
-// hear tells those who watch what became of a machine.
-func (c *cloud) hear(e fake.Event, m *fake.Machine) {
+// observe reports what happened to a machine to the observer.
+func (c *cloud) observe(e fake.Event, m *fake.Machine) {
 	if e == fake.Removed {
 		delete(c.w.agents, m.ID)
 	}

@@ -98,7 +98,7 @@ func (w *World) write(writes []store.Write) store.Revision {
 // spread brings changes to the watchers: the leader's cache, and the gateways.
 func (w *World) spread(events []store.Event) {
 	if w.leader != nil {
-		w.leader.hear(events, w.db.rev)
+		w.leader.committed(events, w.db.rev)
 	}
 	for _, e := range events {
 		kind, name, _ := w.keys.Split(e.KV.Key)

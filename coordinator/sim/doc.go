@@ -20,9 +20,9 @@
 //	faults.go     what can go wrong with machines and agents
 //	trouble.go    what can go wrong with providers and their lists
 //	leadership.go what can go wrong with replicas and etcd
-//	meddle.go     what happens in the last moment before a commit
+//	interfere.go  what happens in the last moment before a commit
 //	load.go       what groups have to do, and what their agents tell of it
-//	standing.go   how things stand in truth
+//	truth.go      what is really so in the world
 //	observer.go   what is told to those who watch
 //
 // # Invariants

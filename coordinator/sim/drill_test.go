@@ -36,9 +36,9 @@ func TestDrillsOnASchedule(t *testing.T) {
 				switch {
 				case e.Rule == "DAY-6" && e.Instance == "":
 					left++
-					t.Log(at, e.What, e.Why)
+					t.Log(at, e.What(), e.Why)
 				case e.Rule == "DAY-6":
-					drills[e.What]++
+					drills[e.What()]++
 				}
 			}
 		},

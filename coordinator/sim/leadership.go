@@ -137,9 +137,9 @@ func (w *World) BlindLeader(d time.Duration, relist bool) {
 }
 
 // LoseLeases has etcd drop the keys of so many agents though their leases are being renewed.
-// Gateways see that and put them back at once, unless they are deaf to it: then the next reports
+// Gateways see that and put them back at once, unless they do not notice: then the next reports
 // do.
-func (w *World) LoseLeases(n int, deaf bool) {
+func (w *World) LoseLeases(n int, unnoticed bool) {
 	if w.db.down {
 		return
 	}
@@ -147,7 +147,7 @@ func (w *World) LoseLeases(n int, deaf bool) {
 	w.chance.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	ids = ids[:min(n, len(ids))]
 	w.note("etcd drops %d live leases", len(ids))
-	w.db.unheard = deaf
+	w.db.unheard = unnoticed
 	for _, id := range ids {
 		w.drop(w.keys.Alive(id))
 	}

@@ -45,7 +45,7 @@ func (w *World) Edit(name string, change func(*store.Group)) bool {
 
 // Spoil writes something into a key that is no record, as a hand in etcd might.
 func (w *World) Spoil(key string) {
-	w.note("%s is spoilt by hand", key)
+	w.note("%s is spoiled by hand", key)
 	w.write([]store.Write{store.Put(key, []byte("{"))})
 }
 

@@ -42,7 +42,7 @@ func newShares(t *testing.T, seed uint64, change func(*store.Group), provider ..
 		},
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
 			if a.Rule == "SPOT-4" {
-				t.Logf("%s %s %s: %s", at.Sub(sim.Epoch), a.Instance, a.What, a.Why)
+				t.Logf("%s %s %s: %s", at.Sub(sim.Epoch), a.Instance, a.What(), a.Why)
 			}
 		},
 	}})

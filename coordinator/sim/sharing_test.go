@@ -87,7 +87,7 @@ func TestGroupsThatShareABudgetAreNotDownTogether(t *testing.T) {
 func TestASharedBudgetThatIsUsedUp(t *testing.T) {
 	refused := false
 	w := sharing(3, "", sim.Observer{Committed: func(_ time.Time, a *plan.Action, _ store.Revision) {
-		refused = refused || strings.Contains(a.What+a.Why, "budget_group shop does not allow it")
+		refused = refused || strings.Contains(a.What()+a.Why, "budget_group shop does not allow it")
 	}}, nil)
 	w.RunUntil(w.Now().Add(2 * time.Minute))
 	w.Fill("cloud", "a", true)
@@ -173,7 +173,7 @@ func TestARollThatUsesUpTheSharedBudgetStalls(t *testing.T) {
 	stalled := false
 	w := sharing(3, "", sim.Observer{Committed: func(_ time.Time, a *plan.Action, _ store.Revision) {
 		for _, told := range a.JournalEntries() {
-			stalled = stalled || told.Group == "web" && told.What == "roll is stalled"
+			stalled = stalled || told.Group == "web" && told.What() == "roll is stalled"
 		}
 	}}, func(g *store.Group) {
 		g.Budget.MaxUnavailable, g.Rollout.AutoRollback = new(store.Amount(2)), true

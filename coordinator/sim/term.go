@@ -118,8 +118,8 @@ func (t *term) after(d time.Duration, routine bool, do func()) {
 	})
 }
 
-// hear takes up what a commit changed; the cache shows it a moment later.
-func (t *term) hear(events []store.Event, rev store.Revision) {
+// committed takes up what a commit changed; the cache shows it a moment later.
+func (t *term) committed(events []store.Event, rev store.Revision) {
 	t.feed = append(t.feed, batch{events, rev})
 	t.deliverAfter(t.w.chance.upTo(watchLag))
 }

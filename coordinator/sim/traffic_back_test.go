@@ -20,24 +20,24 @@ func TestMembershipIsRightSoonAfterABalancerIsBack(t *testing.T) {
 	for what, happens := range map[string]func(s *served, ids []string){
 		"reloaded": func(s *served, _ []string) { s.BalancerForgets("front") },
 		"restarted": func(s *served, _ []string) {
-			s.BalancerDeaf("front", 2*time.Second)
+			s.BalancerSilent("front", 2*time.Second)
 			s.BalancerForgets("front")
 			s.run(2 * time.Second)
 		},
 		"away for a minute": func(s *served, _ []string) {
-			s.BalancerDeaf("front", away)
+			s.BalancerSilent("front", away)
 			s.BalancerForgets("front")
 			s.run(away)
 		},
 		"away for a minute, and its leader is new": func(s *served, _ []string) {
-			s.BalancerDeaf("front", away)
+			s.BalancerSilent("front", away)
 			s.BalancerForgets("front")
 			s.run(away / 2)
 			s.KillLeader(time.Second, 0)
 			s.run(away / 2)
 		},
 		"hung for a minute": func(s *served, _ []string) {
-			s.BalancerDeaf("front", away)
+			s.BalancerSilent("front", away)
 			s.run(away - time.Second)
 			s.BalancerForgets("front")
 			s.run(time.Second)
@@ -69,7 +69,7 @@ func TestMembershipIsRightSoonAfterABalancerIsBack(t *testing.T) {
 					t.Fatalf("seed %d: in service are %v", seed, s.Members("front"))
 				}
 				happens(s, ids)
-				s.deaf = s.Now()
+				s.silent = s.Now()
 				back := s.Now()
 				for !s.inService(4) && s.Now().Sub(back) <= soon {
 					s.RunUntil(s.Now().Add(100 * time.Millisecond))

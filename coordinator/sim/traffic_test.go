@@ -16,11 +16,11 @@ import (
 // served is a world with a group behind a load balancer, and its judge.
 type served struct {
 	*sim.World
-	t     *testing.T
-	what  string
-	since map[string]time.Time // since when an instance is in service that should not be
-	deaf  time.Time            // the balancer has not answered until then
-	story []string
+	t      *testing.T
+	what   string
+	since  map[string]time.Time // since when an instance is in service that should not be
+	silent time.Time            // the balancer has not answered until then
+	story  []string
 }
 
 const drainTime = 20 * time.Second
@@ -51,7 +51,7 @@ func newServed(t *testing.T, seed uint64, g store.Group) *served {
 			Membership: func(at time.Time, c plan.MemberCall) { note(at, "%s %s", c.Kind, c.Member.Instance); s.called(c) },
 			Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
 				if a.Instance != "" {
-					note(at, "%s %s %s: %s", a.Rule, a.Instance, a.What, a.Why)
+					note(at, "%s %s %s: %s", a.Rule, a.Instance, a.What(), a.Why)
 				}
 			},
 			Noted:  func(at time.Time, what string) { note(at, "%s", what) },
@@ -74,7 +74,7 @@ func (s *served) wrong(format string, args ...any) {
 
 // removing judges what is stopped: no living instance before its drain has ended or is over.
 func (s *served) removing(at time.Time, rec store.Instance) {
-	if _, inUse := s.InTraffic("front", rec.ID); !inUse || rec.Dead || at.Before(s.deaf.Add(20*time.Second)) {
+	if _, inUse := s.InTraffic("front", rec.ID); !inUse || rec.Dead || at.Before(s.silent.Add(20*time.Second)) {
 		return
 	}
 	for _, t := range rec.Traffic {
@@ -118,7 +118,7 @@ func (s *served) look() {
 		rec := s.Instance(id)
 		begins, _ := s.InTraffic("front", id)
 		leaves := !rec.Present() || rec.Record.Phase == store.Deleting
-		if s.Leader() == "" || !begins || !leaves || s.Now().Before(s.deaf) || !s.Reachable() || s.Shard().Hold != nil {
+		if s.Leader() == "" || !begins || !leaves || s.Now().Before(s.silent) || !s.Reachable() || s.Shard().Hold != nil {
 			delete(s.since, id)
 			continue
 		}
@@ -189,13 +189,6 @@ func TestTrafficInTrouble(t *testing.T) {
 	}
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // trouble has something happen.
 func (s *served) trouble(chance *rand.Rand, size *int) {
 	ids := s.Instances()
@@ -216,11 +209,12 @@ func (s *served) trouble(chance *rand.Rand, size *int) {
 	case 4:
 		s.BalancerForgets("front")
 	case 5:
-		s.BalancerDeaf("front", long)
-		s.deaf = latest(s.deaf, s.Now().Add(long+10*time.Second))
+		s.BalancerSilent("front", long)
+		s.silent = store.Later(s.silent, s.Now().Add(long+10*time.Second))
 	case 6:
 		s.BalancerSlow("front", long)
-		s.deaf = latest(s.deaf, s.Now().Add(long+30*time.Second)) // a call takes five seconds, and the next waits for a List
+		// A call takes five seconds, and the next one waits for a List.
+		s.silent = store.Later(s.silent, s.Now().Add(long+30*time.Second))
 	case 7:
 		s.BalancerLies("front", long)
 	case 8:
@@ -244,7 +238,7 @@ func (s *served) trouble(chance *rand.Rand, size *int) {
 		s.LoseAnswers(20)
 	case 15:
 		s.BlindLeader(long, true)
-		s.deaf = latest(s.deaf, s.Now().Add(long+10*time.Second)) // it plans nothing meanwhile
+		s.silent = store.Later(s.silent, s.Now().Add(long+10*time.Second)) // it plans nothing meanwhile
 	}
 }
 
@@ -256,8 +250,8 @@ func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
 	s := newServed(t, 1, servedGroup(4))
 	s.run(2 * time.Minute)
 	before := s.Instances()
-	s.BalancerDeaf("front", time.Hour)
-	s.deaf = s.Now().Add(time.Hour)
+	s.BalancerSilent("front", time.Hour)
+	s.silent = s.Now().Add(time.Hour)
 	s.Kill(before[0])
 	s.run(2 * time.Minute)
 	s.Cut(before[1])
@@ -285,7 +279,7 @@ func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {
 		}
 	}
 	s.Calm()
-	s.deaf = s.Now()
+	s.silent = s.Now()
 	s.run(30 * time.Minute)
 	if !s.inService(4) || slices.ContainsFunc(kept, func(id string) bool { return s.Instance(id).Present() }) {
 		t.Errorf("after it answers again: %v of %v", s.Members("front"), s.Instances())

@@ -130,7 +130,7 @@ func (w *World) Calm() {
 	for _, b := range w.balancers {
 		b.deafUntil, b.slowUntil, b.liesUntil, b.disliked = 0, 0, 0, ""
 	}
-	w.lost, w.stuckHooks, w.meddles, w.balancersFail = 0, 0, 0, 0
+	w.lost, w.stuckHooks, w.interferes, w.balancersFail = 0, 0, 0, 0
 	for _, id := range w.agentIDs() {
 		w.Return(id)
 	}

@@ -22,19 +22,19 @@ type World struct {
 	number   uint64
 	business int // events that are no routine
 
-	db        database
-	replicas  []*replica
-	leader    *term         // nil: no replica leads
-	vacant    time.Duration // no replica is elected before: the session of the last leader has not ended
-	terms     int
-	skew      time.Duration // of the next leader's clock
-	clouds    []*cloud
-	balancers map[string]*traffic
-	agents    map[string]*agent // by instance
-	bad       map[string]Flaw   // templates by hash
-	orders    int
-	lost      int // of a hundred commits, whose answers get lost
-	meddles   int // of a hundred commits, before which something happens to those concerned
+	db         database
+	replicas   []*replica
+	leader     *term         // nil: no replica leads
+	vacant     time.Duration // no replica is elected before: the session of the last leader has not ended
+	terms      int
+	skew       time.Duration // of the next leader's clock
+	clouds     []*cloud
+	balancers  map[string]*traffic
+	agents     map[string]*agent // by instance
+	bad        map[string]Flaw   // templates by hash
+	orders     int
+	lost       int // of a hundred commits, whose answers get lost
+	interferes int // of a hundred commits, before which something happens to those concerned
 	// of a hundred calls to load balancers, that fail
 	balancersFail int
 	stuckHooks    int              // of a hundred drain hooks, that never end

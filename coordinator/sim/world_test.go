@@ -26,7 +26,7 @@ func diary(b *strings.Builder) sim.Observer {
 	}
 	return sim.Observer{
 		Committed: func(at time.Time, a *plan.Action, rev store.Revision) {
-			line(at, "%s %s %s: %s", a.Rule, a.Instance, a.What, a.Why)
+			line(at, "%s %s %s: %s", a.Rule, a.Instance, a.What(), a.Why)
 		},
 		Machine: func(at time.Time, m sim.Machine) { line(at, "machine %s %s", m.Instance, m.Event) },
 		Judged: func(at time.Time, _, id string, _, now plan.Judgment) {

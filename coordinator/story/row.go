@@ -30,15 +30,15 @@ func (g Known) Leaving() bool {
 
 // RowOf describes a group from its status.
 func RowOf(g Known) Row {
-	v := standing(g)
+	v := describe(g)
 	if g.Leaving() {
 		v.State = string(store.GroupDeleting)
 	}
 	return v
 }
 
-// standing describes a group, apart from deletion.
-func standing(g Known) Row {
+// describe describes a group, apart from deletion.
+func describe(g Known) Row {
 	if g.StatusBad != nil {
 		return Row{Mark: "!", State: "-", Health: "-", Run: "-", Now: "its status cannot be read"}
 	}

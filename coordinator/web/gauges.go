@@ -110,9 +110,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	now, standing := time.Now(), g.replica.Standing()
-	tell(g.leader, truth(standing.Leads))
-	tell(g.streams, float64(standing.Streams))
+	now, status := time.Now(), g.replica.Status()
+	tell(g.leader, truth(status.Leads))
+	tell(g.streams, float64(status.Streams))
 	for _, c := range g.certificates() {
 		tell(g.ends, c.Ends.Sub(now).Seconds(), c.Name)
 	}
@@ -124,11 +124,11 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	var seen shard
 	g.replica.Cache().View(func(c *cache.Content) { seen = seenIn(c) })
 	tell(g.revision, float64(seen.revision))
-	if interrupted != nil || now.Sub(heard) > oldCache || !standing.Leads {
+	if interrupted != nil || now.Sub(heard) > oldCache || !status.Leads {
 		return
 	}
-	tell(g.grace, max(0, standing.GraceEnd.Sub(now).Seconds()))
-	tell(g.history, standing.History.Seconds())
+	tell(g.grace, max(0, status.GraceEnd.Sub(now).Seconds()))
+	tell(g.history, status.History.Seconds())
 	tell(g.replicas, float64(seen.replicas))
 	tell(g.hold, truth(seen.held))
 	tell(g.unreadable, float64(seen.unreadable))

@@ -49,9 +49,9 @@ type check struct {
 func (h *health) checks() []check {
 	return []check{
 		{"etcd", func(now time.Time) string {
-			return since(h.replica.Standing().EtcdHeard, now, "no answer")
+			return since(h.replica.Status().EtcdHeard, now, "no answer")
 		}},
-		{"shard", func(time.Time) string { return h.replica.Standing().Waits }},
+		{"shard", func(time.Time) string { return h.replica.Status().Waits }},
 		{"cache", func(now time.Time) string {
 			heard, interrupted := h.replica.Cache().Heard()
 			if interrupted != nil {
@@ -69,7 +69,7 @@ func (h *health) checks() []check {
 			return strings.Join(troubles, "; ")
 		}},
 		{"agents", func(time.Time) string {
-			if h.replica.Standing().Serving == "" {
+			if h.replica.Status().Serving == "" {
 				return "they are not served"
 			}
 			return ""

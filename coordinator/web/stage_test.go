@@ -32,35 +32,35 @@ const token = "correct-horse-battery-staple"
 
 // still is a replica that does nothing: what it says of itself, the test has set.
 type still struct {
-	mu       sync.Mutex
-	standing coordinator.Standing
-	cache    *cache.Cache
+	mu     sync.Mutex
+	status coordinator.ReplicaStatus
+	cache  *cache.Cache
 
 	certificates []coordinator.Certificate
 }
 
 func newStill() *still { return &still{cache: cache.New(store.KeysOf("test"))} }
 
-func (s *still) Standing() coordinator.Standing {
+func (s *still) Status() coordinator.ReplicaStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.standing
+	return s.status
 }
 
-func (s *still) set(standing coordinator.Standing) {
+func (s *still) set(status coordinator.ReplicaStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.standing = standing
+	s.status = status
 }
 
 // ready is a replica that serves agents, and goes on hearing etcd.
-func ready(now time.Time) coordinator.Standing {
-	return coordinator.Standing{EtcdHeard: now.Add(time.Hour), Serving: "127.0.0.1:7420"}
+func ready(now time.Time) coordinator.ReplicaStatus {
+	return coordinator.ReplicaStatus{EtcdHeard: now.Add(time.Hour), Serving: "127.0.0.1:7420"}
 }
 
 func (s *still) Cache() *cache.Cache { return s.cache }
 
-func (s *still) CountMachines() (orphans, missing int, leads bool) { return 0, 0, s.Standing().Leads }
+func (s *still) CountMachines() (orphans, missing int, leads bool) { return 0, 0, s.Status().Leads }
 
 func (s *still) Certificates() []coordinator.Certificate {
 	s.mu.Lock()

@@ -35,7 +35,7 @@ type Config struct {
 
 // Replica is the coordinator whose state is served.
 type Replica interface {
-	Standing() coordinator.Standing
+	Status() coordinator.ReplicaStatus
 	CountMachines() (orphans, missing int, leads bool)
 	Certificates() []coordinator.Certificate
 	Cache() *cache.Cache

@@ -86,9 +86,9 @@ func (l Listing) Has(instance string) (members []Member) {
 	return members
 }
 
-// Standing is how an instance stands over all targets. Every number but Silent counts targets that
+// Membership is how the targets have an instance. Every number but Silent counts targets that
 // answered.
-type Standing struct {
+type Membership struct {
 	Silent   int // did not answer: what they have is unknown
 	Answered int
 
@@ -113,9 +113,9 @@ type Standing struct {
 	Weight      bool // all that have it give it the weight wanted
 }
 
-// Of returns how an instance stands. The member is as the caller has recorded it.
-func (l Listing) Of(m Member) Standing {
-	s := Standing{Weight: true}
+// Of returns how the targets have an instance. The member is as the caller has recorded it.
+func (l Listing) Of(m Member) Membership {
+	s := Membership{Weight: true}
 	for _, t := range l.Targets {
 		if t.Err != nil {
 			s.Silent++
@@ -138,7 +138,7 @@ func (l Listing) Of(m Member) Standing {
 }
 
 // count adds what one target has of the instance: one entry, as it should be, none, or several.
-func (s *Standing) count(entries []Status, weight int) {
+func (s *Membership) count(entries []Status, weight int) {
 	if len(entries) == 0 {
 		s.Idle++
 		return
@@ -195,28 +195,28 @@ func (s *Standing) count(entries []Status, weight int) {
 // traffic, and at least one answered. A target that is silent neither confirms it nor holds it up:
 // when it answers again without the member, the instance is confirmed no longer, and is added
 // there.
-func (s Standing) Confirmed() bool { return s.Answered > 0 && s.Served == s.Answered && s.Moved == 0 }
+func (s Membership) Confirmed() bool { return s.Answered > 0 && s.Served == s.Answered && s.Moved == 0 }
 
 // InPlace reports whether every target that answered has the member as it should be. If not, it
 // should be added, whatever its health.
-func (s Standing) InPlace() bool {
+func (s Membership) InPlace() bool {
 	return s.Ready == s.Answered && s.Several == 0 && s.Moved == 0 && s.Weight
 }
 
 // Leaving reports whether no target that answered begins new connections to the instance. If not,
 // it is to be drained.
-func (s Standing) Leaving() bool { return s.Ready == 0 && s.Moved == 0 }
+func (s Membership) Leaving() bool { return s.Ready == 0 && s.Moved == 0 }
 
 // Drained reports whether the drain has ended: every target has answered, and none has a connection
 // of the instance in use. A target that is silent may have some: its caller waits for it as long as
 // it would wait for the connections.
-func (s Standing) Drained() bool {
+func (s Membership) Drained() bool {
 	return s.Silent == 0 && s.Answered > 0 && s.Idle == s.Answered && s.Moved == 0
 }
 
 // Gone reports whether every target has answered, and none has the instance.
-func (s Standing) Gone() bool { return s.Silent == 0 && s.Answered > 0 && s.Has == 0 && s.Moved == 0 }
+func (s Membership) Gone() bool { return s.Silent == 0 && s.Answered > 0 && s.Has == 0 && s.Moved == 0 }
 
 // Unhealthy reports whether a target that answered sends the instance no traffic for its health,
 // and no other one sends it any: what heal.on_load_balancer may rest on.
-func (s Standing) Unhealthy() bool { return s.Down > 0 && s.Served == 0 && s.Checking == 0 }
+func (s Membership) Unhealthy() bool { return s.Down > 0 && s.Served == 0 && s.Checking == 0 }

@@ -10,7 +10,7 @@ import (
 // What may be concluded from what the targets of a balancer have of one instance.
 //
 // proves LB-2, LB-3
-func TestStanding(t *testing.T) {
+func TestMembership(t *testing.T) {
 	m := balancer.Member{Instance: "i", Address: "10.0.0.1", Port: 80, Use: balancer.Use{Weight: 5}}
 	has := func(s balancer.State, h balancer.Health, connections int) balancer.Target {
 		return balancer.Target{Members: []balancer.Status{

@@ -71,8 +71,8 @@ type World struct {
 	// Ends is called when a boot ends. It reports whether something in the machine needs time for
 	// that: then the machine is stopping until Cloud.Ended is called.
 	Ends func(*Machine, Down) bool
-	// Hear is called when something has become of a machine.
-	Hear func(Event, *Machine)
+	// Observe is called when something has become of a machine.
+	Observe func(Event, *Machine)
 	// Leaving are the machines of a shard that are gone for the cloud, though something of them still
 	// runs: Lists show them.
 	Leaving func(shard string) []provider.Machine
@@ -175,9 +175,9 @@ func (c *Cloud) Instances() []string { return c.order }
 
 func (c *Cloud) now() time.Time { return c.world.Clock.Now() }
 
-func (c *Cloud) hear(e Event, m *Machine) {
-	if c.world.Hear != nil {
-		c.world.Hear(e, m)
+func (c *Cloud) observe(e Event, m *Machine) {
+	if c.world.Observe != nil {
+		c.world.Observe(e, m)
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *Cloud) create(req provider.CreateRequest, made func(*Machine)) (*Machin
 		return nil, fmt.Errorf("create machine %s: the name is taken by shard %s", id, m.shard())
 	case m != nil:
 		if m.Zone() != req.Zone || m.Request.Template.Spot != req.Template.Spot {
-			c.hear(Doubled, m)
+			c.observe(Doubled, m)
 		}
 		return m, nil
 	case c.deleted[id] && !c.cfg.Forgetful:
@@ -232,7 +232,7 @@ func (c *Cloud) create(req provider.CreateRequest, made func(*Machine)) (*Machin
 	if made != nil {
 		made(m)
 	}
-	c.hear(Made, m)
+	c.observe(Made, m)
 	c.boot(m)
 	return m, nil
 }
@@ -318,7 +318,7 @@ func (c *Cloud) remove(m *Machine, how Down) {
 		c.order = slices.Delete(c.order, i, i+1)
 	}
 	m.gone = true
-	c.hear(Removed, m)
+	c.observe(Removed, m)
 }
 
 // Restart boots a machine again, unless it has another boot than the one named by then.
@@ -331,7 +331,7 @@ func (c *Cloud) Restart(shard, instance, boot string, most time.Duration, answer
 		if boot == "" || boot == m.BootID() {
 			c.end(m, provider.StateStopping, "", Down{By: CallRestart})
 			c.boot(m)
-			c.hear(Restarted, m)
+			c.observe(Restarted, m)
 		}
 		return nil
 	}, answer)

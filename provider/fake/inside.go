@@ -13,13 +13,13 @@ type Inside struct {
 	// with a context that ends when the machine goes down. It must then return. The context's cause
 	// is a *Down, unless the provider was closed.
 	Run func(context.Context, Boot)
-	// Hear is called when something has become of a machine, also if the call's answer is lost or its
-	// effect late. It is called with the provider's lock held and must not call the provider.
-	Hear func(e Event, instance, zone string)
+	// Observe is called when something has become of a machine, also if the call's answer is lost or
+	// its effect late. It is called with the provider's lock held and must not call the provider.
+	Observe func(e Event, instance, zone string)
 	// Leaving are the machines of a shard that were removed though something of them still runs:
-	// Lists show them. It is called as Hear is.
+	// Lists show them. It is called as Observe is.
 	Leaving func(shard string) []provider.Machine
-	// Address is where a machine's workload is reached. It is called as Hear is.
+	// Address is where a machine's workload is reached. It is called as Observe is.
 	Address func(instance string) string
 }
 
@@ -126,8 +126,8 @@ func (p *Provider) awaitStop(ctx context.Context, shard, instance string, timeou
 	return nil
 }
 
-// hear keeps the ledger, and passes on what it hears.
-func (p *Provider) hear(e Event, m *Machine) {
+// observe keeps the ledger, and passes on what happens to machines.
+func (p *Provider) observe(e Event, m *Machine) {
 	life, now := p.life(m.shard(), m.ID), time.Now()
 	switch e {
 	case Made:
@@ -142,7 +142,7 @@ func (p *Provider) hear(e Event, m *Machine) {
 		}
 	default:
 	}
-	if p.inside.Hear != nil {
-		p.inside.Hear(e, m.ID, m.Zone())
+	if p.inside.Observe != nil {
+		p.inside.Observe(e, m.ID, m.Zone())
 	}
 }

@@ -100,9 +100,9 @@ func (c *Cloud) end(m *Machine, state provider.State, why string, how Down) {
 func (m *Machine) tellEnd() {
 	switch m.state {
 	case provider.StateStopped:
-		m.cloud.hear(Stopped, m)
+		m.cloud.observe(Stopped, m)
 	case provider.StateCrashed, provider.StateFailed:
-		m.cloud.hear(Crashed, m)
+		m.cloud.observe(Crashed, m)
 	default: // it boots at once
 	}
 }

@@ -34,7 +34,7 @@ func NewProvider(cfg Config, in Inside) *Provider {
 		inside: in, lives: map[string]*Life{}, boots: map[string]*boot{}, timers: map[*time.Timer]bool{},
 	}
 	p.cloud = NewCloud(cfg, World{
-		Clock: wallClock{p}, Boots: p.boot, Ends: p.end, Hear: p.hear, Leaving: in.Leaving,
+		Clock: wallClock{p}, Boots: p.boot, Ends: p.end, Observe: p.observe, Leaving: in.Leaving,
 		Address: in.Address,
 	})
 	return p

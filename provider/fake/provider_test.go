@@ -386,7 +386,7 @@ func TestHowMachinesGoDown(t *testing.T) {
 					downs <- *down
 				}
 			},
-			Hear: func(e fake.Event, instance, zone string) {
+			Observe: func(e fake.Event, instance, zone string) {
 				heard = append(heard, fmt.Sprint(instance, " ", zone, " ", e))
 			},
 		})

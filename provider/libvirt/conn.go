@@ -101,7 +101,7 @@ func (h *hypervisor) use(ctx context.Context, f func(l *link) error) error {
 		return nil
 	}
 	var known *provider.Error
-	if err != nil && !told(err) && !errors.As(err, &known) && !errors.As(err, new(*damaged)) {
+	if err != nil && !fromLibvirt(err) && !errors.As(err, &known) && !errors.As(err, new(*damaged)) {
 		l.close() // it may be in the middle of anything
 		return fmt.Errorf("call to %s: %w", h.where, err)
 	}
@@ -162,7 +162,7 @@ func (h *hypervisor) connect(ctx context.Context) (*link, error) {
 	}
 	if err != nil {
 		_ = conn.Close()
-		if told(err) {
+		if fromLibvirt(err) {
 			return nil, fmt.Errorf("open %s: %w", h.where, h.meaning(err, ""))
 		}
 		return nil, fmt.Errorf("hypervisor %s of zone %s does not answer: %w", h.where, h.zone, err)

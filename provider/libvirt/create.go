@@ -302,7 +302,7 @@ func (p *Provider) complete(ctx context.Context, h *hypervisor, pl plan, d *doma
 		return done, nil
 	}
 	// What it has failed for is kept for List.
-	if kind := provider.KindOf(h.meaning(err, "")); kind == provider.Temporary && told(err) && ctx.Err() == nil {
+	if kind := provider.KindOf(h.meaning(err, "")); kind == provider.Temporary && fromLibvirt(err) && ctx.Err() == nil {
 		p.noteFailed(ctx, h, d, err)
 	}
 	return nil, err

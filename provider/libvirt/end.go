@@ -70,12 +70,12 @@ func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) e
 			case err != nil:
 				return err
 			case time.Until(over) <= 0:
-				if err = l.DomainDestroyFlags(now, 0); told(err) && !failed {
+				if err = l.DomainDestroyFlags(now, 0); fromLibvirt(err) && !failed {
 					failed, err = true, nil // it may have ended meanwhile
 				}
 			case time.Since(pushed) > pushAgain:
 				pushed = time.Now()
-				if err = l.DomainShutdownFlags(now, api.DomainShutdownDefault); told(err) {
+				if err = l.DomainShutdownFlags(now, api.DomainShutdownDefault); fromLibvirt(err) {
 					err = nil // it cannot be asked now: it is destroyed when its time is over
 				}
 			}

@@ -23,8 +23,8 @@ func is(err error, numbers ...api.ErrorNumber) bool {
 	return false
 }
 
-// told: libvirt itself said so.
-func told(err error) bool {
+// fromLibvirt reports whether an error is libvirt's own.
+func fromLibvirt(err error) bool {
 	var e api.Error
 	return errors.As(err, &e)
 }

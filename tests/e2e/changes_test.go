@@ -151,8 +151,8 @@ func TestRestartsInPlace(t *testing.T) {
 		c.signalAgent(id, syscall.SIGSTOP)
 	}
 	c.rewrite("web", `"200000"`, `"300000"`)
-	deaf := c.awaitEntry("one being restarted", before, func(n noted) bool { return n.To == store.Stopping }).Instance
-	c.signalAgent(deaf, syscall.SIGKILL)
+	killed := c.awaitEntry("one being restarted", before, func(n noted) bool { return n.To == store.Stopping }).Instance
+	c.signalAgent(killed, syscall.SIGKILL)
 	for _, id := range ids {
 		c.signalAgent(id, syscall.SIGCONT)
 	}

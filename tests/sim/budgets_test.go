@@ -42,7 +42,7 @@ func (in *inquiry) limits() {
 	all, most := len(in.tr.w.Instances())+made, in.tr.w.Shard().Settings.LimitInstances
 	if made > 0 && most > 0 && all > most {
 		in.tr.fail("there are %d instances once %s %s: %s, and limit_instances is %d", all, in.a.Group, in.a.Rule,
-			in.a.What, most)
+			in.a.What(), most)
 	}
 }
 
@@ -71,7 +71,7 @@ func (in *inquiry) canaries() {
 	}
 	if len(reached) > r.Canary {
 		in.tr.fail("the roll of %s goes to %d slots, and %d canaries are not promoted yet: %s %s", in.a.Group, len(reached),
-			r.Canary, in.a.Rule, in.a.What)
+			r.Canary, in.a.Rule, in.a.What())
 	}
 }
 
@@ -157,17 +157,17 @@ func (in *inquiry) expansion(members []store.Instance) {
 		if in.finishes(m) {
 			continue
 		}
-		if in.standing(m) {
+		if in.countsForSize(m) {
 			before++
 		}
-		if in.standing(in.after(m)) {
+		if in.countsForSize(in.after(m)) {
 			after++
 		}
 	}
 	expansion := in.force.spec.MaxExpansionFor(in.ofItsWork())
 	if most := in.force.spec.Size + expansion; after > max(before, most) {
 		in.tr.fail("%d instances stand in %s, at most %d may (size %d, max_expansion %d): %s %s", after, in.a.Group,
-			most, in.force.spec.Size, expansion, in.a.Rule, in.a.What)
+			most, in.force.spec.Size, expansion, in.a.Rule, in.a.What())
 	}
 }
 
@@ -185,7 +185,7 @@ func (in *inquiry) ofItsWork() store.WorkBudget {
 	}
 }
 
-func (in *inquiry) standing(m store.Instance) bool {
+func (in *inquiry) countsForSize(m store.Instance) bool {
 	noticed := (m.Phase == store.Draining || m.Phase == store.Deleting) && m.Doomed != nil && m.Doomed.Rule == "SPOT-2"
 	gone := m.Phase == store.Deleting && (m.Dead || !m.Called)
 	return m.Managed && !gone && !in.dead(m.ID) && !noticed
@@ -218,7 +218,7 @@ func (in *inquiry) creating(members []store.Instance) {
 		}
 	}
 	if n > most {
-		in.tr.fail("%d come up in %s, max_creating is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What)
+		in.tr.fail("%d come up in %s, max_creating is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What())
 	}
 }
 
@@ -238,7 +238,7 @@ func (in *inquiry) deleting(members []store.Instance) {
 		}
 	}
 	if n > most {
-		in.tr.fail("%d go down in %s, max_deleting is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What)
+		in.tr.fail("%d go down in %s, max_deleting is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What())
 	}
 }
 
@@ -265,7 +265,7 @@ func (in *inquiry) unavailable(members []store.Instance) {
 		most := spec.MaxUnavailableFor(in.ofItsWork(), c.next.Phase == store.Stopping)
 		if n := spec.Size - len(up); !covered && n > most {
 			in.tr.fail("%s is taken down, and %d of %d slots of %s have no booted instance then, max_unavailable is %d: "+
-				"%s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
+				"%s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What())
 		}
 		if !covered {
 			in.shared(max(0, spec.Size-len(up)))
@@ -297,7 +297,7 @@ func (in *inquiry) shared(down int) {
 		}
 	}
 	if most := in.tr.w.Shard().Settings.BudgetOf(own); down > most {
-		in.tr.fail("budget_group %s allows %d down, and there are %s: %s %s", own, most, where, in.a.Rule, in.a.What)
+		in.tr.fail("budget_group %s allows %d down, and there are %s: %s %s", own, most, where, in.a.Rule, in.a.What())
 	}
 }
 

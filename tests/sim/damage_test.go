@@ -65,7 +65,7 @@ func (d *damagedWorld) play() {
 		Broken: func(_ time.Time, what string) { d.fail("%s", what) },
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
 			if !a.NoJournal {
-				d.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
+				d.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What(), a.Why)
 			}
 		},
 	}

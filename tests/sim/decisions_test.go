@@ -1,19 +1,21 @@
 package sim_test
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
-	"os"
-	"testing"
+	"hash/fnv"
+	"io"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/sim"
 )
 
-var decisionsFlag = flag.String("decisions", "",
-	"write the decisions of all worlds to this file, to compare two versions of the leader")
+var (
+	decisionsFlag = flag.String("decisions", "",
+		"write the decisions of all worlds to this file, to compare two versions of the leader")
+	updateFlag = flag.Bool("update", false, "write testdata/decisions.txt anew")
+)
 
 // decision is one action of a leader.
 type decision struct {
@@ -23,37 +25,23 @@ type decision struct {
 }
 
 func (tr *trial) keepDecision(at time.Time, a *plan.Action) {
-	if *decisionsFlag != "" && !a.NoJournal {
-		tr.decisions = append(tr.decisions, decision{at.Sub(sim.Epoch), a.Rule, a.Group, a.Instance, a.What})
+	if tr.plot.decisions && !a.NoJournal {
+		tr.decisions = append(tr.decisions, decision{at.Sub(sim.Epoch), a.Rule, a.Group, a.Instance, a.What()})
 	}
 }
 
-// TestDecisions writes the decisions of many worlds to a file, one a line: seed, time, rule, group,
-// instance and what was done. Run it before and after a change of the leader that must not change
-// behaviour, and compare the files.
-func TestDecisions(t *testing.T) {
-	worlds := 2
-	path := *decisionsFlag
-	if path == "" {
-		path = t.TempDir() + "/decisions"
-	} else {
-		worlds = *worldsFlag
+// writeDecisions writes the decisions of a world, one a line: seed, time, rule, group, instance and
+// what was done.
+func (tr *trial) writeDecisions(w io.Writer) {
+	for _, d := range tr.decisions {
+		_, _ = fmt.Fprintf(w, "%d %s %s %s %s %s\n", tr.plot.seed, d.at, d.rule, d.group, d.instance, d.what)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	out := bufio.NewWriter(f)
-	for seed := *firstFlag; seed < *firstFlag+uint64(worlds); seed++ {
-		tr := play(plot{seed: seed, steps: *stepsFlag})
-		for _, d := range tr.decisions {
-			_, _ = fmt.Fprintf(out, "%d %s %s %s %s %s\n", seed, d.at, d.rule, d.group, d.instance, d.what)
-		}
-		_, _ = fmt.Fprintf(out, "%d ends after %s, digest %x, failed %q\n", seed, tr.w.Elapsed(), tr.digest.Sum64(),
-			tr.failed)
-	}
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	_, _ = fmt.Fprintf(w, "%d ends after %s, failed %q\n", tr.plot.seed, tr.w.Elapsed(), tr.failed)
+}
+
+// decisionDigest is one line: seed, number of decisions, and their digest.
+func (tr *trial) decisionDigest() string {
+	digest := fnv.New64a()
+	tr.writeDecisions(digest)
+	return fmt.Sprintf("seed %d  %d decisions  %016x\n", tr.plot.seed, len(tr.decisions), digest.Sum64())
 }

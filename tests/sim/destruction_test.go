@@ -40,7 +40,7 @@ func (in *inquiry) destruction(c change) {
 		return
 	}
 	tr.fail("%s works (by the records %t, in truth %t) and is taken from %s to %s for no reason: %s %s, because %s",
-		rec.ID, looks, sound, rec.Phase, c.next.Phase, in.a.Rule, in.a.What, in.a.Why)
+		rec.ID, looks, sound, rec.Phase, c.next.Phase, in.a.Rule, in.a.What(), in.a.Why)
 }
 
 // reason finds why a healthy instance may be taken down; "" if there is no reason.
@@ -129,6 +129,6 @@ func (in *inquiry) returned(c change) {
 	flaps := len(slot.Failures) >= in.force.spec.Flap.Failures
 	if in.reason(c) == "" && !flaps {
 		tr.fail("%s was lost, has returned, and is destroyed all the same: %s %s, because %s", rec.ID, in.a.Rule,
-			in.a.What, in.a.Why)
+			in.a.What(), in.a.Why)
 	}
 }

@@ -61,7 +61,7 @@ var troubles = []kind{
 	{"stuck hooks", 1, func(tr *trial) { tr.w.StuckHooks(pick(tr, 0, 50, 100)) }},
 	{"leases lost", 4, func(tr *trial) { tr.w.LoseLeases(tr.between(1, 8), tr.chance(50)) }},
 	{"etcd stops", 2, func(tr *trial) { tr.w.StopEtcd(tr.aWhile(pick(tr, 2, 10, 60)), pick(tr, 0, 0, 2, 10)) }},
-	{"meddling", 3, func(tr *trial) { tr.w.Meddle(pick(tr, 0, 10, 50)) }},
+	{"interference", 3, func(tr *trial) { tr.w.Interfere(pick(tr, 0, 10, 50)) }},
 	{"answers lost", 2, func(tr *trial) { tr.w.LoseAnswers(pick(tr, 0, 10, 30)) }},
 	{"leader dies", 5, func(tr *trial) { tr.w.KillLeader(tr.aWhile(30), tr.wrongClock()) }},
 	{"replica dies", 2, func(tr *trial) { tr.w.KillReplica(tr.aWhile(30)) }},
@@ -135,7 +135,7 @@ func (tr *trial) someZone() (provider, zone string) {
 func (tr *trial) someGroup() (string, bool) {
 	var names []string
 	for _, name := range tr.groups() {
-		if f := tr.inForce(name); f.there && !f.spec.Deleting && !tr.spoilt[name] {
+		if f := tr.inForce(name); f.there && !f.spec.Deleting && !tr.spoiled[name] {
 			names = append(names, name)
 		}
 	}
@@ -152,7 +152,7 @@ func (tr *trial) groups() []string {
 	return slices.Compact(names)
 }
 
-// edit changes a spec, and keeps it to go back to if it is spoilt.
+// edit changes a spec, and keeps it to go back to if it is spoiled.
 func (tr *trial) edit(what string, change func(g *store.Group)) {
 	name, ok := tr.someGroup()
 	if !ok {

@@ -70,7 +70,7 @@ var operations = []kind{
 	{"delete group", 1, func(tr *trial) { tr.edit("deleted", func(g *store.Group) { g.Deleting = true }) }},
 	{"apply again", 1, func(tr *trial) {
 		if g := tr.group(pick(tr, "web", "db", "job")); tr.w.Reachable() &&
-			tr.w.Value(tr.w.Keys().Group(g.Name)) == nil && !tr.spoilt[g.Name] {
+			tr.w.Value(tr.w.Keys().Group(g.Name)) == nil && !tr.spoiled[g.Name] {
 			tr.good[g.Name] = g
 			tr.w.Apply(g)
 		}
@@ -140,7 +140,7 @@ func spoil(tr *trial) {
 	if !ok {
 		return
 	}
-	tr.spoilt[name] = true
+	tr.spoiled[name] = true
 	switch tr.rng.IntN(3) {
 	case 0:
 		tr.w.Drop(tr.w.Keys().Group(name))
@@ -153,14 +153,14 @@ func spoil(tr *trial) {
 	}
 }
 
-// mend puts right specs in the place of spoilt ones.
+// mend puts right specs in the place of spoiled ones.
 func (tr *trial) mend() {
 	if !tr.w.Reachable() {
 		return
 	}
 	for _, name := range []string{"db", "job", "web"} {
-		if tr.spoilt[name] {
-			delete(tr.spoilt, name)
+		if tr.spoiled[name] {
+			delete(tr.spoiled, name)
 			tr.w.Apply(tr.good[name])
 		}
 	}

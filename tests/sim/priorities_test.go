@@ -19,7 +19,7 @@ func (in *inquiry) priorities() {
 	for _, m := range in.tr.members(in.a.Group) {
 		if in.waitsForTurn(m) {
 			in.tr.fail("%s has failed and is not healed yet, and %s is changed before it: %s %s", m.ID, in.a.Instance,
-				in.a.Rule, in.a.What)
+				in.a.Rule, in.a.What())
 		}
 	}
 }
@@ -111,11 +111,11 @@ func (in *inquiry) waits() {
 		}
 		if slot.Errored != "" {
 			in.tr.fail("slot %d of %s is given up (%s), and %s is made for it: %s", slot.Number, slot.Group,
-				slot.Errored, c.next.ID, in.a.What)
+				slot.Errored, c.next.ID, in.a.What())
 		}
 		if r := slot.Retry; r != nil && in.tr.w.Now().Before(r.Start.Add(r.For.D())) {
 			in.tr.fail("slot %d of %s waits until %s, and %s is made for it: %s", slot.Number, slot.Group,
-				r.Start.Add(r.For.D()).Sub(sim.Epoch), c.next.ID, in.a.What)
+				r.Start.Add(r.For.D()).Sub(sim.Epoch), c.next.ID, in.a.What())
 		}
 	}
 }

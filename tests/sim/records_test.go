@@ -21,7 +21,7 @@ func (tr *trial) inForce(name string) inForce {
 	keys := tr.w.Keys()
 	f := inForce{key: tr.w.Revision(keys.Group(name)), status: tr.w.Revision(keys.Status(name))}
 	if old, known := tr.specs[name]; known && old.key == f.key &&
-		(old.status == f.status || f.key != 0 && !tr.spoilt[name]) {
+		(old.status == f.status || f.key != 0 && !tr.spoiled[name]) {
 		return old
 	}
 	if value := tr.w.Value(keys.Group(name)); value != nil {
@@ -79,7 +79,7 @@ func (tr *trial) changes(a *plan.Action) []change {
 		if !op.Delete {
 			next, err := store.Decode[store.Instance](store.KV{Key: op.Key, Value: op.Value})
 			if err != nil {
-				tr.fail("%s writes a record that cannot be read: %v", a.What, err)
+				tr.fail("%s writes a record that cannot be read: %v", a.What(), err)
 				continue
 			}
 			c.next = next.Record
@@ -140,11 +140,11 @@ func (in *inquiry) stands(c change) {
 	id := c.next.ID
 	if in.tr.w.Shard().Hold != nil {
 		in.tr.fail("%s goes from %q to %s while the shard is on hold: %s", id, c.old.Record.Phase, c.next.Phase,
-			in.a.What)
+			in.a.What())
 	}
 	if in.force.there && in.force.spec.Paused && in.a.Rule != "REC-8" {
 		in.tr.fail("%s goes from %q to %s while its group is paused: %s", id, c.old.Record.Phase, c.next.Phase,
-			in.a.What)
+			in.a.What())
 	}
 }
 

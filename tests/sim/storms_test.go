@@ -19,7 +19,7 @@ func (in *inquiry) storm() {
 	}
 	for _, rec := range in.replacesLost() {
 		if now.Probe != rec.ID && !in.triesNext(key, rec.ID) {
-			in.tr.fail("%s is lost in a storm, and replaced: %s %s, because %s", rec.ID, in.a.Rule, in.a.What, in.a.Why)
+			in.tr.fail("%s is lost in a storm, and replaced: %s %s, because %s", rec.ID, in.a.Rule, in.a.What(), in.a.Why)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (in *inquiry) stormAfterGrace(now time.Time) {
 	for _, rec := range in.replacesLost() {
 		if slices.Contains(lost, rec.ID) {
 			in.tr.fail("%v of %d were lost by the end of a grace, which is no storm, and %s is replaced: %s %s, because %s",
-				lost, of, rec.ID, in.a.Rule, in.a.What, in.a.Why)
+				lost, of, rec.ID, in.a.Rule, in.a.What(), in.a.Why)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type plot struct {
 	steps   int
 	without map[string]bool // kinds of events that do not happen
 	all     bool            // keep all that happens, not the end alone
+
+	decisions bool // keep them
 }
 
 // trial is one world and what was seen in it.
@@ -44,7 +46,7 @@ type trial struct {
 	made     map[string]int // machines, by ID
 	planted  []string
 	good     map[string]store.Group // specs to go back to
-	spoilt   map[string]bool
+	spoiled  map[string]bool
 	badHash  []string
 	actions  map[string]int
 	events   map[string]int
@@ -53,7 +55,7 @@ type trial struct {
 	inSecond map[string]int // actions in it, by group
 	planting int
 
-	decisions []decision // kept for -decisions alone
+	decisions []decision // if plot.decisions
 }
 
 // trace is what happened, as far as it is kept.
@@ -102,7 +104,7 @@ func play(p plot) *trial {
 	tr := &trial{
 		plot: p, rng: rand.New(rand.NewPCG(p.seed, 0xf0)), trace: trace{all: p.all}, digest: fnv.New64a(),
 		records: map[string]store.Instance{}, used: map[string]bool{}, specs: map[string]inForce{},
-		made: map[string]int{}, good: map[string]store.Group{}, spoilt: map[string]bool{},
+		made: map[string]int{}, good: map[string]store.Group{}, spoiled: map[string]bool{},
 		actions: map[string]int{}, events: map[string]int{}, endings: map[string]int{}, inSecond: map[string]int{},
 	}
 	cfg := tr.conditions()
@@ -157,7 +159,7 @@ func (tr *trial) observer() sim.Observer {
 			tr.hurry(at, a)
 			tr.keepDecision(at, a)
 			if !a.NoJournal || tr.plot.all {
-				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
+				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What(), a.Why)
 			}
 		},
 		Machine: tr.machine, Removing: tr.removing,
@@ -170,7 +172,7 @@ func (tr *trial) observer() sim.Observer {
 	}
 	if tr.plot.all {
 		o.Overtaken = func(at time.Time, a *plan.Action) {
-			tr.trace.add(at, "overtaken", a.Rule, a.Group+" "+a.Instance, a.What)
+			tr.trace.add(at, "overtaken", a.Rule, a.Group+" "+a.Instance, a.What())
 		}
 	}
 	return o
@@ -187,7 +189,7 @@ func (tr *trial) hurry(at time.Time, a *plan.Action) {
 		clear(tr.inSecond)
 	}
 	if tr.inSecond[a.Group]++; tr.inSecond[a.Group] == mostASecond {
-		tr.fail("%d actions for group %q in one second, at last: %s %s", mostASecond, a.Group, a.Rule, a.What)
+		tr.fail("%d actions for group %q in one second, at last: %s %s", mostASecond, a.Group, a.Rule, a.What())
 	}
 }
 

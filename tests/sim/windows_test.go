@@ -79,7 +79,7 @@ func (in *inquiry) inWindow() {
 		kinds := in.planned(old, c.leaves())
 		if !slices.ContainsFunc(kinds, func(kind string) bool { return mayBegin(&in.force.spec, kind, in.tr.w.Now()) }) {
 			in.tr.fail("%s works, and no window lets %v begin with it now: %s %s, because %s", old.ID, kinds, in.a.Rule,
-				in.a.What, in.a.Why)
+				in.a.What(), in.a.Why)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (Changes) Failure() error { return nil }
 func Open(ctx context.Context, path, shard string, instances []string) (*Cloud, error) {
 	c := &Cloud{Made: make(chan string, 1024), Deleted: make(chan string, 1024)}
 	c.over, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	c.machines = fake.NewProvider(fake.Config{Zones: fake.Zones(Zone)}, fake.Inside{Hear: c.hear})
+	c.machines = fake.NewProvider(fake.Config{Zones: fake.Zones(Zone)}, fake.Inside{Observe: c.hear})
 	c.changes = slices.Sorted(slices.Values(instances))
 	for _, id := range c.changes {
 		c.machines.Plant(provider.CreateRequest{

@@ -51,7 +51,7 @@ type agent struct {
 	last  sent             // last acknowledged report
 	acked time.Time        // when it was acknowledged
 	lease int64            // last known lease
-	stood standing         // the state under which it is counted
+	stood countedState     // the state under which it is counted
 	lost  time.Time        // when it lost its coordinator, after the last acknowledgement; zero: it has one
 	begun bool
 	quiet *Silenced       // nil: not silenced
@@ -64,8 +64,8 @@ type sent struct {
 	at       time.Time
 }
 
-// standing is the state under which an agent is counted.
-type standing struct {
+// countedState is the state under which an agent is counted.
+type countedState struct {
 	registered bool
 	replica    string
 	silent     bool
@@ -249,7 +249,7 @@ func (a *agent) answered(sequence uint64) (at sent, found bool) {
 
 // stand updates the state under which the agent is counted.
 func (a *agent) stand(now time.Time) {
-	var is standing
+	var is countedState
 	if stream, serving := a.session.Serving(); serving && a.quiet == nil {
 		if s := a.stream(stream); s != nil {
 			is.registered, is.replica = true, s.replica
@@ -328,12 +328,12 @@ func (a *agent) vanish() {
 	delete(a.loop.counts.silenced, a.id)
 	a.loop.call(a, time.Time{})
 	a.cut()
-	a.loop.counts.move(a.stood, standing{})
+	a.loop.counts.move(a.stood, countedState{})
 	a.loop.counts.agents--
 	if a.begun {
 		a.loop.counts.begun--
 	}
-	a.quiet, a.heard, a.stood = &Silenced{}, nil, standing{} // for what still arrives on its streams
+	a.quiet, a.heard, a.stood = &Silenced{}, nil, countedState{} // for what still arrives on its streams
 }
 
 // linesOf returns the agent's own connections.

@@ -125,9 +125,9 @@ func newCounts() counts {
 }
 
 // move changes the state under which an agent is counted.
-func (c *counts) move(from, to standing) {
+func (c *counts) move(from, to countedState) {
 	for _, at := range []struct {
-		standing
+		countedState
 		by int
 	}{{from, -1}, {to, 1}} {
 		if at.registered {

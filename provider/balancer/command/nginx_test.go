@@ -185,26 +185,26 @@ func TestNginxHasLoadedWhatIsListed(t *testing.T) {
 	if err := b.Add(t.Context(), "sh1", m); err != nil {
 		t.Fatal(err)
 	}
-	standing := func() balancer.Standing {
+	membership := func() balancer.Membership {
 		l, err := b.List(t.Context(), "sh1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l.Of(m)
 	}
-	if s := standing(); !s.Confirmed() {
+	if s := membership(); !s.Confirmed() {
 		t.Errorf("%+v", s)
 	}
 	// As if the program had been killed between the file and the reload.
 	good := n.read("leasehold-web.conf")
 	n.write("leasehold-web.conf", strings.Replace(good, "}\n", "    # another\n}\n", 1))
-	if s := standing(); s.Confirmed() || s.Disabled != 1 {
+	if s := membership(); s.Confirmed() || s.Disabled != 1 {
 		t.Errorf("a file that was not loaded: %+v", s)
 	}
 	if err := b.Add(t.Context(), "sh1", m); err != nil {
 		t.Fatal(err)
 	}
-	if s := standing(); !s.Confirmed() {
+	if s := membership(); !s.Confirmed() {
 		t.Errorf("after the next Add: %+v", s)
 	}
 	// Something else in nginx's configuration is wrong.

@@ -114,7 +114,7 @@ func TestNoRequestFailsWhileMembersChange(t *testing.T) {
 				if err := b.Add(t.Context(), shard, w.Member); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, w.Instance+" is in service", func() bool { return standing(t, b, w.Member).Confirmed() })
+				eventually(t, w.Instance+" is in service", func() bool { return membership(t, b, w.Member).Confirmed() })
 				return w
 			}
 			serving := []web{add(0), add(1), add(2)}
@@ -126,11 +126,11 @@ func TestNoRequestFailsWhileMembersChange(t *testing.T) {
 				if err := b.Drain(t.Context(), shard, leaves.Member); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, leaves.Instance+" has drained", func() bool { return standing(t, b, leaves.Member).Drained() })
+				eventually(t, leaves.Instance+" has drained", func() bool { return membership(t, b, leaves.Member).Drained() })
 				if err := b.Remove(t.Context(), shard, leaves.Member); err != nil {
 					t.Fatal(err)
 				}
-				if s := standing(t, b, leaves.Member); !s.Gone() {
+				if s := membership(t, b, leaves.Member); !s.Gone() {
 					t.Errorf("%s: %+v", leaves.Instance, s)
 				}
 				leaves.server.Close()

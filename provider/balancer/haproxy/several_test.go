@@ -15,8 +15,8 @@ import (
 
 const shard = "sh1"
 
-// standing returns how a member stands; every target is named in the listing.
-func standing(t *testing.T, b *haproxy.Balancer, m balancer.Member) balancer.Standing {
+// membership returns how a member stands; every target is named in the listing.
+func membership(t *testing.T, b *haproxy.Balancer, m balancer.Member) balancer.Membership {
 	t.Helper()
 	l, err := b.List(t.Context(), shard, []balancer.Member{m})
 	if err != nil {
@@ -40,10 +40,10 @@ func TestOneOfSeveralIsSilent(t *testing.T) {
 	if err := b.Add(t.Context(), shard, m); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both confirm it", func() bool { return standing(t, b, m).Up == 2 })
+	eventually(t, "both confirm it", func() bool { return membership(t, b, m).Up == 2 })
 
 	there.Stop()
-	s := standing(t, b, m)
+	s := membership(t, b, m)
 	if s.Silent != 1 || s.Answered != 1 || !s.Confirmed() || s.Drained() || s.Gone() {
 		t.Errorf("with one of two silent: %+v", s)
 	}
@@ -52,26 +52,26 @@ func TestOneOfSeveralIsSilent(t *testing.T) {
 	if err == nil || provider.KindOf(err) != provider.Temporary || !strings.Contains(err.Error(), there.TCP) {
 		t.Errorf("Add with one of two silent: %v", err)
 	}
-	if s := standing(t, b, other); s.Ready != 1 {
+	if s := membership(t, b, other); s.Ready != 1 {
 		t.Errorf("the one that answers has it: %+v", s)
 	}
 	if err := b.Drain(t.Context(), shard, other); err == nil {
 		t.Error("Drain with one of two silent succeeded")
 	}
-	eventually(t, "it drains where it can", func() bool { return standing(t, b, other).Draining == 1 })
-	if s := standing(t, b, other); s.Drained() {
+	eventually(t, "it drains where it can", func() bool { return membership(t, b, other).Draining == 1 })
+	if s := membership(t, b, other); s.Drained() {
 		t.Errorf("what a silent one has in use is unknown: %+v", s)
 	}
 
 	there.Run() // and has forgotten
-	if s := standing(t, b, m); s.Silent != 0 || s.Confirmed() || s.InPlace() {
+	if s := membership(t, b, m); s.Silent != 0 || s.Confirmed() || s.InPlace() {
 		t.Errorf("the one that returned has forgotten: %+v", s)
 	}
 	if err := b.Add(t.Context(), shard, m); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both confirm it again", func() bool { return standing(t, b, m).Up == 2 })
-	if s := standing(t, b, other); !s.Drained() {
+	eventually(t, "both confirm it again", func() bool { return membership(t, b, m).Up == 2 })
+	if s := membership(t, b, other); !s.Drained() {
 		t.Errorf("the one that returned has not got it, and the other drained it: %+v", s)
 	}
 	here.Stop()
@@ -97,7 +97,7 @@ func TestOneOfSeveralHangs(t *testing.T) {
 	if err := b.Add(t.Context(), shard, m); err == nil {
 		t.Error("Add with one that hangs succeeded")
 	}
-	eventually(t, "the other one confirms it", func() bool { return standing(t, b, m).Confirmed() })
+	eventually(t, "the other one confirms it", func() bool { return membership(t, b, m).Confirmed() })
 	if took, most := time.Since(begun), 3*b.Capabilities().CallTimeout+10*time.Second; took > most {
 		t.Errorf("it took %s", took)
 	}
@@ -105,7 +105,7 @@ func TestOneOfSeveralHangs(t *testing.T) {
 	if err := b.Add(t.Context(), shard, m); err != nil {
 		t.Errorf("Add after it hung: %v", err)
 	}
-	eventually(t, "both confirm it", func() bool { return standing(t, b, m).Up == 2 })
+	eventually(t, "both confirm it", func() bool { return membership(t, b, m).Up == 2 })
 }
 
 // What cannot work is refused as invalid, with HAProxy's own words or with what to do.
@@ -149,10 +149,10 @@ func TestWhatCannotWork(t *testing.T) {
 	if err := b.Add(t.Context(), shard, members[2]); err != nil {
 		t.Errorf("with a slot that came free: %v", err)
 	}
-	eventually(t, "it is in service", func() bool { return standing(t, b, members[2]).Confirmed() })
+	eventually(t, "it is in service", func() bool { return membership(t, b, members[2]).Confirmed() })
 }
 
-// Slots whose addresses a reload lost send no request astray once the next member is added.
+// Slots whose addresses a reload lost send no request to a wrong member once the next one is added.
 //
 // proves LB-3
 func TestSlotsThatLostTheirAddresses(t *testing.T) {
@@ -170,14 +170,14 @@ func TestSlotsThatLostTheirAddresses(t *testing.T) {
 			}
 		}
 		for _, m := range members {
-			eventually(t, "it is in service", func() bool { return standing(t, b, m).Confirmed() })
+			eventually(t, "it is in service", func() bool { return membership(t, b, m).Confirmed() })
 		}
 	}
 	add()
 	p.Save()
 	p.Reload()
 	for _, m := range members {
-		if s := standing(t, b, m); s.Has != 0 {
+		if s := membership(t, b, m); s.Has != 0 {
 			t.Fatalf("the reload kept the address after all: %+v", s)
 		}
 	}
@@ -209,7 +209,7 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 			m.Port)); err != nil {
 			t.Fatal(err)
 		}
-		if s := standing(t, b, m); s.Several != 1 || s.InPlace() {
+		if s := membership(t, b, m); s.Several != 1 || s.InPlace() {
 			t.Fatalf("with two slots: %+v", s)
 		}
 	}
@@ -217,18 +217,18 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 	if err := b.Add(t.Context(), shard, m); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is in service, once", func() bool { return standing(t, b, m).Confirmed() })
+	eventually(t, "it is in service, once", func() bool { return membership(t, b, m).Confirmed() })
 	second()
 	if err := b.Drain(t.Context(), shard, m); err != nil {
 		t.Fatal(err)
 	}
-	if s := standing(t, b, m); !s.Leaving() || s.Draining != 1 {
+	if s := membership(t, b, m); !s.Leaving() || s.Draining != 1 {
 		t.Errorf("after a Drain: %+v", s)
 	}
 	if err := b.Remove(t.Context(), shard, m); err != nil {
 		t.Fatal(err)
 	}
-	if s := standing(t, b, m); !s.Gone() {
+	if s := membership(t, b, m); !s.Gone() {
 		t.Errorf("after a Remove: %+v", s)
 	}
 }
@@ -260,18 +260,18 @@ func TestWhatIsDoneByHandIsMended(t *testing.T) {
 				if err := b.Add(t.Context(), shard, m); err != nil {
 					t.Fatalf("before %q: %v", command, err)
 				}
-				eventually(t, "it is in service", func() bool { return standing(t, b, m).Confirmed() })
+				eventually(t, "it is in service", func() bool { return membership(t, b, m).Confirmed() })
 				if _, err := p.Ask(command); err != nil {
 					t.Fatal(err)
 				}
-				if s := standing(t, b, m); s.InPlace() && s.Up > 0 {
+				if s := membership(t, b, m); s.InPlace() && s.Up > 0 {
 					t.Errorf("after %q: %+v", command, s)
 				}
 			}
 			if err := b.Add(t.Context(), shard, m); err != nil {
 				t.Error(err)
 			}
-			eventually(t, "it is in service at the end", func() bool { return standing(t, b, m).Confirmed() })
+			eventually(t, "it is in service at the end", func() bool { return membership(t, b, m).Confirmed() })
 			if slots > 0 {
 				return
 			}
@@ -279,15 +279,15 @@ func TestWhatIsDoneByHandIsMended(t *testing.T) {
 			if _, err := p.Ask("set server " + server + " addr 127.0.0.9 port 9"); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Remove(t.Context(), shard, m); err != nil || standing(t, b, m).Moved != 1 {
-				t.Errorf("Remove of the member as recorded: %v, %+v", err, standing(t, b, m))
+			if err := b.Remove(t.Context(), shard, m); err != nil || membership(t, b, m).Moved != 1 {
+				t.Errorf("Remove of the member as recorded: %v, %+v", err, membership(t, b, m))
 			}
 			l, err := b.List(t.Context(), shard, nil)
 			if err != nil || len(l.Has(m.Instance)) != 1 {
 				t.Fatal(l, err)
 			}
-			if err := b.Remove(t.Context(), shard, l.Has(m.Instance)[0]); err != nil || !standing(t, b, m).Gone() {
-				t.Errorf("Remove of the member as listed: %v, %+v", err, standing(t, b, m))
+			if err := b.Remove(t.Context(), shard, l.Has(m.Instance)[0]); err != nil || !membership(t, b, m).Gone() {
+				t.Errorf("Remove of the member as listed: %v, %+v", err, membership(t, b, m))
 			}
 		})
 	}
@@ -302,7 +302,7 @@ func TestManyServersAndIPv6(t *testing.T) {
 	if err := b.Add(t.Context(), shard, six); err != nil {
 		t.Fatal(err)
 	}
-	if s := standing(t, b, six); !s.InPlace() {
+	if s := membership(t, b, six); !s.InPlace() {
 		t.Errorf("IPv6: %+v", s)
 	}
 	var commands []string

@@ -117,8 +117,8 @@ func addAtAnotherAddress(s *subject) {
 	// Calls for the old address that come late find nothing.
 	s.drain(before)
 	s.remove(before)
-	if standing := s.list().Of(after); !standing.Confirmed() {
-		s.Errorf("calls for the address before changed the member: %+v", standing)
+	if membership := s.list().Of(after); !membership.Confirmed() {
+		s.Errorf("calls for the address before changed the member: %+v", membership)
 	}
 	for _, t := range s.list().Targets {
 		if s.b.Capabilities().Leaves {
@@ -193,7 +193,7 @@ func weightIsKept(s *subject) {
 		s.Errorf("a weight that is not so is in place")
 	}
 	s.add(heavy)
-	s.await(heavy, "with its new weight", balancer.Standing.InPlace)
+	s.await(heavy, "with its new weight", balancer.Membership.InPlace)
 }
 
 // proves LB-2
@@ -207,11 +207,11 @@ func healthIsProved(s *subject) {
 	s.add(m)
 	s.poll(func() (bool, string) {
 		l := s.list()
-		standing := l.Of(m)
-		if standing.Up > 0 || standing.Confirmed() {
+		membership := l.Of(m)
+		if membership.Up > 0 || membership.Confirmed() {
 			s.Fatalf("a member at which nothing listens is up: %+v", l.Targets)
 		}
-		return standing.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
+		return membership.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
 	})
 	if !s.list().Of(m).Unhealthy() {
 		s.Errorf("a member that is down is not unhealthy")
@@ -219,17 +219,17 @@ func healthIsProved(s *subject) {
 	again := s.startAt("one", m.Port)
 	s.awaitServed(m)
 	again.stop()
-	s.await(m, "down again", balancer.Standing.Unhealthy)
+	s.await(m, "down again", balancer.Membership.Unhealthy)
 	s.remove(m)
 	s.awaitGone(m)
 	// What the balancer has seen of an address before counts for nothing.
 	s.add(m)
 	s.poll(func() (bool, string) {
 		l := s.list()
-		standing := l.Of(m)
-		if standing.Up > 0 {
+		membership := l.Of(m)
+		if membership.Up > 0 {
 			s.Fatalf("a member that was added again is up by an old check: %+v", l.Targets)
 		}
-		return standing.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
+		return membership.Down == len(l.Targets), fmt.Sprintf("down: %+v", l.Targets)
 	})
 }

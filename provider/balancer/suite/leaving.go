@@ -13,11 +13,11 @@ func drainKeepsWhatIsInUse(s *subject) {
 	if !s.noTraffic() {
 		under = s.begin(one, 2)
 		if s.b.Capabilities().Connections {
-			s.await(m1, "one connection", func(st balancer.Standing) bool { return st.Connections == 1 })
+			s.await(m1, "one connection", func(st balancer.Membership) bool { return st.Connections == 1 })
 		}
 	}
 	s.drain(m1)
-	s.await(m1, "leaving", balancer.Standing.Leaving)
+	s.await(m1, "leaving", balancer.Membership.Leaving)
 	if under == nil {
 		return
 	}
@@ -30,8 +30,8 @@ func drainKeepsWhatIsInUse(s *subject) {
 		s.Errorf("the drain ended a request: %q, %v", under.name, under.err)
 	default:
 	}
-	if standing := s.list().Of(m1); standing.Drained() {
-		s.Errorf("drained with a request under way: %+v", standing)
+	if membership := s.list().Of(m1); membership.Drained() {
+		s.Errorf("drained with a request under way: %+v", membership)
 	}
 	one.release()
 	<-under.done
@@ -39,7 +39,7 @@ func drainKeepsWhatIsInUse(s *subject) {
 		s.Errorf("the request that was under way: %q, %v", under.name, under.err)
 	}
 	if s.b.Capabilities().DrainEnds {
-		s.await(m1, "drained", balancer.Standing.Drained)
+		s.await(m1, "drained", balancer.Membership.Drained)
 	}
 	s.remove(m1)
 	s.awaitGone(m1)
@@ -57,7 +57,7 @@ func drainAgain(s *subject) {
 	if err := s.another().Drain(s.ctx(), s.shard, m); err != nil {
 		s.Errorf("Drain by another coordinator: %v", err)
 	}
-	s.await(m, "leaving", balancer.Standing.Leaving)
+	s.await(m, "leaving", balancer.Membership.Leaving)
 	s.remove(m)
 	s.drain(m)
 	s.awaitGone(m)
@@ -69,7 +69,7 @@ func addEndsADrain(s *subject) {
 	m := s.member(1, one)
 	s.serve(m)
 	s.drain(m)
-	s.await(m, "leaving", balancer.Standing.Leaving)
+	s.await(m, "leaving", balancer.Membership.Leaving)
 	s.add(m)
 	s.awaitServed(m)
 	if !s.noTraffic() {
@@ -90,7 +90,7 @@ func removeDuringADrain(s *subject) {
 	}
 	s.drain(m1)
 	s.remove(m1)
-	s.await(m1, "leaving", balancer.Standing.Leaving)
+	s.await(m1, "leaving", balancer.Membership.Leaving)
 	if !s.b.Capabilities().Leaves {
 		s.awaitGone(m1)
 	}

@@ -61,8 +61,8 @@ func anotherShardIsLeftAlone(s *subject) {
 	s.drain(ours)
 	s.remove(ours)
 	s.awaitGone(ours)
-	if standing := other.list().Of(theirs); !standing.Confirmed() {
-		s.Errorf("the member of the other shard: %+v", standing)
+	if membership := other.list().Of(theirs); !membership.Confirmed() {
+		s.Errorf("the member of the other shard: %+v", membership)
 	}
 }
 
@@ -88,7 +88,7 @@ func manyAtOnce(s *subject) {
 		wg.Wait()
 	}
 	ctx := s.ctx()
-	pass := func(what string, do func(b balancer.Balancer, m balancer.Member) error, so func(balancer.Standing) bool) {
+	pass := func(what string, do func(b balancer.Balancer, m balancer.Member) error, so func(balancer.Membership) bool) {
 		every(do)
 		s.poll(func() (bool, string) {
 			l := s.list()
@@ -102,7 +102,7 @@ func manyAtOnce(s *subject) {
 		})
 	}
 	pass("Add", func(b balancer.Balancer, m balancer.Member) error { return b.Add(ctx, s.shard, m) },
-		balancer.Standing.InPlace)
+		balancer.Membership.InPlace)
 	for _, t := range s.list().Targets {
 		if len(t.Members) != n {
 			s.Errorf("%d members were added, and listed are %+v", n, t)
@@ -112,7 +112,7 @@ func manyAtOnce(s *subject) {
 		s.awaitServed(m)
 	}
 	pass("Drain", func(b balancer.Balancer, m balancer.Member) error { return b.Drain(ctx, s.shard, m) },
-		balancer.Standing.Leaving)
+		balancer.Membership.Leaving)
 	every(func(b balancer.Balancer, m balancer.Member) error { return b.Remove(ctx, s.shard, m) })
 	for _, m := range members {
 		s.remove(m)

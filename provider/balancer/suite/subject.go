@@ -123,7 +123,7 @@ func (s *subject) poll(look func() (done bool, saw string)) {
 }
 
 // await polls List until the instance stands as it should.
-func (s *subject) await(m balancer.Member, what string, so func(balancer.Standing) bool) {
+func (s *subject) await(m balancer.Member, what string, so func(balancer.Membership) bool) {
 	s.poll(func() (bool, string) {
 		l := s.list()
 		return so(l.Of(m)), fmt.Sprintf("%s: %s; listed is %+v", m.Instance, what, l.Targets)
@@ -131,10 +131,10 @@ func (s *subject) await(m balancer.Member, what string, so func(balancer.Standin
 }
 
 func (s *subject) awaitServed(m balancer.Member) {
-	s.await(m, "in service", balancer.Standing.Confirmed)
+	s.await(m, "in service", balancer.Membership.Confirmed)
 }
 
-func (s *subject) awaitGone(m balancer.Member) { s.await(m, "gone", balancer.Standing.Gone) }
+func (s *subject) awaitGone(m balancer.Member) { s.await(m, "gone", balancer.Membership.Gone) }
 
 // serve adds members and waits until they are in service.
 func (s *subject) serve(members ...balancer.Member) {

@@ -209,7 +209,7 @@ func TestAnswersThatAreLost(t *testing.T) {
 	t.Parallel()
 	w := serve(t, account())
 	b := w.must(arn)
-	standing := func() balancer.Standing {
+	membership := func() balancer.Membership {
 		l, err := b.List(t.Context(), "sh1", []balancer.Member{member})
 		if err != nil {
 			t.Fatal(err)
@@ -217,15 +217,15 @@ func TestAnswersThatAreLost(t *testing.T) {
 		return l.Of(member)
 	}
 	w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Swallow, When: action("RegisterTargets"), Times: 1})
-	if err := b.Add(t.Context(), "sh1", member); err == nil || standing().Has != 1 {
-		t.Errorf("Add whose answer was lost: %v, %+v", err, standing())
+	if err := b.Add(t.Context(), "sh1", member); err == nil || membership().Has != 1 {
+		t.Errorf("Add whose answer was lost: %v, %+v", err, membership())
 	}
 	if err := b.Add(t.Context(), "sh1", member); err != nil {
 		t.Error(err)
 	}
 	w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Swallow, When: action("DeregisterTargets"), Times: 1})
-	if err := b.Drain(t.Context(), "sh1", member); err == nil || standing().Draining != 1 {
-		t.Errorf("Drain whose answer was lost: %v, %+v", err, standing())
+	if err := b.Drain(t.Context(), "sh1", member); err == nil || membership().Draining != 1 {
+		t.Errorf("Drain whose answer was lost: %v, %+v", err, membership())
 	}
 	// What drains is not deregistered again, which would begin its drain anew.
 	before := w.server.Requests("DeregisterTargets")

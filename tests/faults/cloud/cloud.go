@@ -74,7 +74,7 @@ func New(cfg Config) (*Cloud, error) {
 	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, keys: map[string]map[string]string{}}
 	c.traffic = &traffic{c: c, members: map[string]*served{}}
 	c.provider = fake.NewProvider(fake.Config{Zones: fake.Zones(cfg.Zones...)},
-		fake.Inside{Run: c.live, Hear: c.hear, Leaving: c.leaving, Address: c.reachedAt})
+		fake.Inside{Run: c.live, Observe: c.hear, Leaving: c.leaving, Address: c.reachedAt})
 	return c, nil
 }
 

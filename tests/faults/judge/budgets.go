@@ -111,12 +111,12 @@ func (c *count) expansion() {
 	if !c.begun() {
 		return
 	}
-	standing := func(m *store.Instance) bool {
+	filling := func(m *store.Instance) bool {
 		dead := m.Phase.Registered() && c.in.truth.mayBeDead(m.ID, c.s.at)
 		return m.Phase != store.Deleting && !dead && !(m.Phase == store.Draining && noticed(m))
 	}
-	after, most := pick(c.after, standing), c.spec.Size+c.spec.MaxExpansion()
-	if len(after) > max(most, len(pick(c.before, standing))) {
+	after, most := pick(c.after, filling), c.spec.Size+c.spec.MaxExpansion()
+	if len(after) > max(most, len(pick(c.before, filling))) {
 		c.exceeded("HEAL-2", fmt.Sprintf("%d instances stand in %s, and at most %d may (size %d, max_expansion %d):",
 			len(after), c.spec.Name, most, c.spec.Size, c.spec.MaxExpansion()), after)
 	}

@@ -91,7 +91,7 @@ func (p *play) observer() sim.Observer {
 			for _, a := range a.JournalEntries() {
 				p.calls++
 				e := store.JournalEntry{
-					Schema: 1, Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group,
+					Schema: 1, Rule: a.Rule, What: a.What(), Why: a.Why, Group: a.Group,
 					Instance: a.Instance, From: a.From, To: a.To, Verdict: a.Verdict, Facts: a.Facts,
 				}
 				p.add(history.Event{Change: &history.Change{

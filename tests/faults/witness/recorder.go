@@ -41,15 +41,15 @@ func (r *recorder) Commit(ctx context.Context, txn store.Txn) (store.Revision, e
 	for _, w := range txn.Writes {
 		c.Keys = append(c.Keys, w.Key)
 	}
-	standing := r.begin(&c, txn)
+	candidate := r.begin(&c, txn)
 	begun := c
 	r.r.File.Add(history.Event{Commit: &begun})
 	revision, err := r.Store.Commit(ctx, txn)
 	c.Ended, c.Outcome = true, outcome(err)
 	if err == nil {
 		c.At = revision
-		if standing != "" {
-			r.learn(store.KV{Key: standing, Created: revision})
+		if candidate != "" {
+			r.learn(store.KV{Key: candidate, Created: revision})
 		}
 	}
 	r.r.File.Add(history.Event{Commit: &c})
@@ -58,7 +58,7 @@ func (r *recorder) Commit(ctx context.Context, txn store.Txn) (store.Revision, e
 
 // begin notes what the replica believes as it sends a transaction, and returns its key if it stands
 // for election with this one.
-func (r *recorder) begin(c *history.Commit, txn store.Txn) (standing string) {
+func (r *recorder) begin(c *history.Commit, txn store.Txn) (candidate string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.Fence != (store.Fence{}) {

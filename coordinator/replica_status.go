@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
-// Standing is how a replica is doing, for health checks, metrics and logs.
-type Standing struct {
+// ReplicaStatus is how a replica is doing, for health checks, metrics and logs.
+type ReplicaStatus struct {
 	Serving   string    // the address at which agents are served; "" while they are not
 	Streams   int       // of agents
 	ShardID   string    // "" until the shard's record was read
@@ -27,7 +27,7 @@ func (r *Replica) Working(ctx context.Context) bool {
 	answered := make(chan struct{})
 	go func() { // outlives this call only where it hangs, and systemd ends the process then
 		defer close(answered)
-		r.Standing()
+		r.Status()
 		r.cache.View(func(*cache.Content) {})
 	}()
 	select {
@@ -49,10 +49,10 @@ func (r *Replica) Working(ctx context.Context) bool {
 	}
 }
 
-// Standing returns how the replica is doing now. It is cheap.
-func (r *Replica) Standing() Standing {
+// Status returns how the replica is doing now. It is cheap.
+func (r *Replica) Status() ReplicaStatus {
 	r.mu.Lock()
-	s, gw, t, waits := r.standing, r.gateway, r.term, r.waits
+	s, gw, t, waits := r.status, r.gateway, r.term, r.waits
 	r.mu.Unlock()
 	if waits != nil {
 		s.Waits = waits.Why
@@ -96,7 +96,7 @@ func (r *Replica) Certificates() (all []Certificate) {
 		all = append(all, Certificate{Name: "agents_authority", From: c.NotBefore, Ends: c.NotAfter})
 	}
 	r.mu.Lock()
-	shard := r.standing.ShardID
+	shard := r.status.ShardID
 	r.mu.Unlock()
 	if shard == "" {
 		return all // no agent is served yet
@@ -136,12 +136,12 @@ func (r *Replica) Cache() *cache.Cache { return r.cache }
 func (r *Replica) nowServing(address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.standing.Serving = address
+	r.status.Serving = address
 }
 
 // etcdAnswered records that etcd answered.
 func (r *Replica) etcdAnswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.standing.EtcdHeard = time.Now()
+	r.status.EtcdHeard = time.Now()
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // What an operator may write by hand must not hide the shard from everybody else: status goes on,
-// names the order and how to get rid of it; secrets go on, and the spoilt one can be set anew.
+// names the order and how to get rid of it; secrets go on, and the spoiled one can be set anew.
 func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
 	w, _ := secretWorld(t)
 	w.put(store.KindRequests, "r0", "")

@@ -2,12 +2,12 @@ package sim
 
 import "github.com/leasehold/leasehold/store"
 
-// Meddle has something happen, before so many of a hundred commits, to the very instances that are
-// concerned: the one that is to go returns or gets well, the one that is relied on in its place
-// fails. So the decision and the change race, and one of them wins (SAFE-4).
-func (w *World) Meddle(percent int) { w.meddles = percent }
+// Interfere changes, before so many of a hundred commits, the very instances that are concerned:
+// the one that is to go returns or gets healthy, or the one that replaces it fails. So the decision
+// and the change race, and one of them wins (SAFE-4).
+func (w *World) Interfere(percent int) { w.interferes = percent }
 
-func (w *World) meddle(id string) {
+func (w *World) interfere(id string) {
 	rec := w.instance(id)
 	if !rec.Present() {
 		return
