@@ -77,7 +77,7 @@ func (r *Replica) otherAgents() (int, []string) {
 	return gateway.OtherVersions(r.cfg.Version)
 }
 
-// capabilitiesOf is what replicas/<id> says of each provider.
+// capabilitiesOf returns what replicas/<id> says of each provider.
 func capabilitiesOf(providers map[string]provider.Provider) map[string]store.ProviderCapabilities {
 	out := map[string]store.ProviderCapabilities{}
 	for name, p := range providers {
@@ -166,7 +166,7 @@ func (ownRecord) Interrupted(error) {}
 const countEvery = 10 * time.Second
 
 // keepAnnouncing publishes disturbances, the trusted authorities, a clock that is off, and the
-// numbers of agents that are not noted or of another version, with at most one write a second.
+// numbers of agents without a note or with another version, with at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()

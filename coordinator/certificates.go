@@ -15,9 +15,9 @@ const (
 	nearEvery         = 24 * time.Hour
 )
 
-// watchCertificates warns of the end of the authority. When it has ended, or this replica has no
-// certificate for another reason, and no other replica is better off, no agent can renew its lease
-// anywhere. That is evidence against none of them, but a disturbance (SAFE-1).
+// watchCertificates warns of the end of the authority. If it has ended, or this replica has no
+// certificate for another reason, and no other replica has a better one, no agent can renew its
+// lease anywhere. That is evidence against none of them, but a disturbance (SAFE-1).
 func (r *Replica) watchCertificates(ctx context.Context) {
 	if r.deps.Authority == nil {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// clockSamples is how many of the leader's notes are compared: a note that was late says little.
+	// clockSamples is how many of the leader's notes are compared: a late note proves little.
 	clockSamples = 6
 	// clockOff is the difference from which it is published.
 	clockOff = time.Second
@@ -38,7 +38,7 @@ func (w *clock) Changed(c *cache.Content, changes []cache.Change) {
 	}
 }
 
-// Interrupted forgets what was seen: what comes next may have waited.
+// Interrupted forgets the samples: the next note may have been delayed.
 func (w *clock) Interrupted(error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

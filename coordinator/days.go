@@ -17,15 +17,15 @@ import (
 const (
 	dayLong     = 24 * time.Hour
 	daysLooked  = 10 * time.Minute // how often a term looks whether a day is to be summed up
-	daySettles  = 10 * time.Minute // after midnight: what belongs to the day is written by then
+	daySettles  = 10 * time.Minute // after midnight: everything of the day is written by then
 	dayAnswers  = 10 * time.Second // for one request
 	dayTogether = 60               // summaries in one transaction
 	dayBytes    = 512 << 10        // of them: etcd takes 1.5 MB
-	// mostEntries bounds what is kept of the journal for one day, and so the memory that it takes. A
-	// summary says how many more there were.
+	// mostEntries limits the journal entries that are kept in memory for one day. A summary says
+	// how many more there were.
 	mostEntries = 200_000
 	entryPart   = 1_000
-	// mostSummaries bounds how many are kept of all groups together, whatever days_kept is.
+	// mostSummaries limits the summaries of all groups together, whatever days_kept is.
 	mostSummaries = 20_000
 )
 
@@ -37,9 +37,9 @@ type days struct {
 }
 
 // keepDays sums up the journal of each day once it is over, so that reports and replays reach back
-// further than events_kept. Which days are to do is what etcd does not have yet, so a new leader
-// goes on where the last one died, and nothing is written twice. Nothing in it ends the term: what
-// fails is tried again.
+// further than events_kept. It writes the summaries that etcd does not have yet, so a new leader
+// continues where the last one stopped, and nothing is written twice. No failure here ends the
+// term: it is retried.
 func (t *term) keepDays(ctx context.Context) {
 	d := &days{t: t, done: map[string]bool{}}
 	tick := time.NewTicker(daysLooked)
@@ -60,10 +60,9 @@ func (t *term) keepDays(ctx context.Context) {
 	}
 }
 
-// look sums up the days that are over, of which the journal says what happened, and that have no
-// summary yet. A day that fails does not hold up the others, unless nothing older is kept: beside
-// younger days it would look like one that was removed. Then they wait until it is written, or the
-// journal no longer has it.
+// look sums up the days that are over, are covered by the journal, and have no summary yet. A day
+// that fails does not hold up the others, unless nothing older is kept: beside younger days it
+// would look removed. Then they wait until it is written, or the journal no longer has it.
 func (d *days) look(ctx context.Context, now time.Time) error {
 	var begin time.Time
 	if !d.t.r.cache.View(func(c *cache.Content) { begin = c.Served.Record.Begins(c.Shard.Record) }) {
@@ -72,7 +71,7 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 	apart := d.t.clocksApart()
 	past, known := d.t.past.until(now, apart)
 	if !known || apart {
-		return nil // by a wrong clock a day could seem to be over
+		return nil // with a wrong clock a day could seem to be over
 	}
 	oldest, err := d.oldest(ctx)
 	if err != nil {
@@ -81,8 +80,8 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 	settings := d.t.settings()
 	end := past.Add(-daySettles).Truncate(dayLong) // of the last day that is over
 	reach := now.Add(-settings.EventsKept.D())
-	// The day in which the journal begins is covered as far as there was anything. No day is summed up
-	// that was removed to bound their number.
+	// The day in which the journal begins is covered from its first entry on. A day that was
+	// removed to limit their number is not summed up again.
 	covers := func(day time.Time) bool {
 		return day.Add(dayLong).After(begin) && (!day.Before(reach) || !begin.Before(reach)) &&
 			end.Sub(day) <= settings.DaysKept.D() && day.Format(store.DayLayout) >= oldest
@@ -114,7 +113,7 @@ func (d *days) look(ctx context.Context, now time.Time) error {
 	return cmp.Or(failed, d.forget(ctx, int(settings.DaysKept.D()/dayLong)))
 }
 
-// oldest is the oldest day of which anything is kept; "" if there is none.
+// oldest returns the oldest day that is kept; "" if there is none.
 func (d *days) oldest(ctx context.Context) (string, error) {
 	prefix := d.t.r.keys.Of(store.KindDays)
 	part, err := d.t.part(ctx, prefix, "", 1)
@@ -124,7 +123,7 @@ func (d *days) oldest(ctx context.Context) (string, error) {
 	return d.dayOf(part.KVs[0].Key), nil
 }
 
-// dayOf is the day of a key.
+// dayOf returns the day of a key.
 func (d *days) dayOf(key string) string {
 	day, _, _ := strings.Cut(strings.TrimPrefix(key, d.t.r.keys.Of(store.KindDays)), "/")
 	return day

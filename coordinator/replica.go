@@ -117,7 +117,7 @@ type Replica struct {
 	served chan struct{} // closed and replaced when waits changes
 }
 
-// New returns a replica that does nothing yet.
+// New returns a replica that has not started yet.
 func New(cfg Config, deps Deps) (*Replica, error) {
 	switch {
 	case cfg.Shard == "" || cfg.ID == "":
@@ -210,7 +210,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	r.gateway, r.status.ShardID = gw, shard.ID
 	r.mu.Unlock()
 
-	// The cache outlives the rest, so that the parts that stop still see what happens.
+	// The cache outlives the rest, so that the other parts still see changes while they stop.
 	cacheCtx, endCache := context.WithCancel(context.WithoutCancel(ctx))
 	var following sync.WaitGroup
 	following.Go(func() { _ = r.cache.Run(cacheCtx, r.deps.Store) })
@@ -301,8 +301,8 @@ func (r *Replica) startWatchers(ctx context.Context, gw *gateway.Gateway, parts 
 }
 
 // Abdicate gives up leadership for good and returns once that is done; agents are still served. It
-// is for a program that stops its machines with it: nothing that it does to them may look like a
-// failure to heal.
+// is for a program that stops its machines when it ends: its own actions must not look like
+// failures to heal.
 func (r *Replica) Abdicate() {
 	r.mu.Lock()
 	end := r.endSessions

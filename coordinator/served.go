@@ -22,19 +22,19 @@ const (
 // etcd (SAFE-12), and how old etcd's revisions are.
 type serving struct {
 	t       *term
-	read    bool // what the previous leader wrote
+	read    bool // written by the previous leader
 	cluster string
-	// revision is etcd's when it was last asked: it never goes back in one past of etcd.
+	// revision is etcd's when it was last asked: it only goes back if etcd has been replaced.
 	revision store.Revision
-	since    time.Time // from when on the journal says what happened
+	since    time.Time // the start of the journal
 	history  history
-	journal  history   // of longer ago
+	journal  history   // from longer ago
 	counted  time.Time // when age was last called
 	looked   time.Time
 	failed   string // why old history could not be compacted; "" if it could
-	damaged  bool   // failed is damage, which history can mend
+	damaged  bool   // failed is damage that history can repair
 	seen     []store.SeenReplica
-	took     []time.Duration // to write the last notes
+	took     []time.Duration // the time that the last notes took
 
 	forgetting forgetting // overdue journal entries
 }
@@ -62,7 +62,7 @@ func (s *serving) note(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
 	defer cancel()
 	if !s.takeUp(ctx) {
-		return // do not overwrite what is not known
+		return // an unknown record is not overwritten
 	}
 	rec := store.Served{
 		Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID,
@@ -75,7 +75,7 @@ func (s *serving) note(ctx context.Context) {
 	if v, err := s.t.r.askVitals(ctx); err == nil { // a slow answer must not delay the note
 		s.age(v)
 	}
-	rec.Cluster, rec.Revision = s.cluster, s.revision // without an answer what was known before
+	rec.Cluster, rec.Revision = s.cluster, s.revision // without an answer, the earlier value stays
 	s.await(rec.At)
 	rec.History, rec.Journal, rec.Since = s.history.record(), s.journal.record(), s.since
 	s.seen = store.SeeReplicas(s.seen, s.t.replicas(), rec.At)
@@ -97,7 +97,7 @@ func (s *serving) note(ctx context.Context) {
 	}
 }
 
-// replicas are those at work now.
+// replicas returns those at work now.
 func (t *term) replicas() (all []store.Replica) {
 	t.r.cache.View(func(c *cache.Content) {
 		for _, r := range c.Replicas {
@@ -145,8 +145,8 @@ func (t *term) clocksApart() (apart bool) {
 // heldSoon is how soon after a restore the shard is put on hold for it.
 const heldSoon = 10 * time.Minute
 
-// await moves since along while the shard is on hold for what etcd became then: the records say
-// what was when the backup was made, and nothing is decided on what has become of the machines.
+// await keeps the shard on hold after a restore, and moves its time forward: the records describe
+// the moment of the backup, and nothing is decided from what has become of the machines since.
 func (s *serving) await(now time.Time) {
 	s.t.r.cache.View(func(c *cache.Content) {
 		h := c.Shard.Record.Hold

@@ -57,7 +57,7 @@ func (p *pulse) beat() time.Duration {
 	return gap
 }
 
-// stoodStill takes up a standstill of this process, or of the whole machine.
+// stoodStill handles a standstill of this process, or of the whole machine.
 func (r *Replica) stoodStill(gap time.Duration) {
 	r.mu.Lock()
 	leads := r.term != nil

@@ -36,7 +36,7 @@ type term struct {
 	evidence *evidence.Evidence
 	leader   *leader.Leader
 	inbox    *inbox
-	beats    chan struct{}  // taken by the loop: it turns
+	beats    chan struct{}  // taken by the loop: held while the leader steps
 	work     sync.WaitGroup // commands under way
 	kept     atomic.Int64   // age of the oldest revision that etcd keeps, as a time.Duration
 	past     knownPast
@@ -234,7 +234,7 @@ func (t *term) loop(ctx context.Context) error {
 	}
 }
 
-// step has the leader take an event up, and performs its commands.
+// step passes an event to the leader, and performs its commands.
 func (t *term) step(ctx context.Context, e leader.Event) error {
 	heard, interrupted := t.r.cache.Heard()
 	var commands []leader.Command
@@ -290,19 +290,20 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 	})
 }
 
-// graceStep is by how much a grace must have become longer to be written to the journal again for
-// the first time, and the pause after a failed write.
+// graceStep is by how much a grace must grow before the journal says so again for the first time,
+// and the pause after a failed write.
 const graceStep = 10 * time.Second
 
-// toldGrace is what the journal says of the grace that goes on.
+// toldGrace is what the journal says of the present grace.
 type toldGrace struct {
 	end   time.Time // as last written
 	times int       // it was written since it began
 	retry time.Time // not before, after a failed write
 }
 
-// due reports whether the journal must say that the grace ends then. A disturbance that goes on
-// lengthens it every second: after the second entry, the next one waits until that end is reached.
+// due reports whether the journal must record the grace's present end. A continuing disturbance
+// extends it every second: after the second entry, the next one waits until the recorded end is
+// reached.
 func (g *toldGrace) due(now, end time.Time) bool {
 	switch {
 	case now.Before(g.retry):
@@ -337,8 +338,8 @@ func (t *term) tellGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
 	t.grace = toldGrace{end: s.GraceEnd, times: t.grace.times + 1}
 }
 
-// tellHeld warns once of each piece of work that is due and held back (OBS-1). The status says as
-// well why, and what would free it.
+// tellHeld warns once of each piece of work that is due and held back (OBS-1). The status also says
+// why, and what would unblock it.
 func (t *term) tellHeld(planned []string, p plan.Plan) {
 	for _, group := range planned {
 		held := map[string]bool{}

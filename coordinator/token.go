@@ -21,8 +21,8 @@ type joinToken struct {
 	write  store.Write
 }
 
-// grantTokens are the writes of the join tokens that actions grant to machines which people set up
-// (PROV-9). Who may join knows the token; etcd has its hash. If the transaction fails, the lease
+// grantTokens returns the writes of the join tokens that actions grant to machines which people set
+// up (PROV-9). The person has the token; etcd has its hash. If the transaction fails, the lease
 // ends unused.
 func (t *term) grantTokens(ctx context.Context, batch []*plan.Action) ([]store.Write, error) {
 	var writes []store.Write
@@ -69,7 +69,7 @@ func (t *term) newToken(ctx context.Context, rec store.Instance, call time.Durat
 	}, nil
 }
 
-// hash is what etcd has of the token; "" if there is none.
+// hash returns the token's hash, as etcd stores it; "" if there is none.
 func (j joinToken) hash() string {
 	if j.secret == "" {
 		return ""

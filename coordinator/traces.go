@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/tracing"
 )
 
-// traceHealings sends how instances are healed to a collector of OpenTelemetry, if there is one.
+// traceHealings sends traces of healings to an OpenTelemetry collector, if one is configured.
 func (t *term) traceHealings(ctx context.Context) {
 	if t.r.deps.Traces == nil {
 		return

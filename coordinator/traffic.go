@@ -16,10 +16,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// balancerNames are the load balancers that this replica can use, in order.
+// balancerNames returns the load balancers that this replica can use, in order.
 func (r *Replica) balancerNames() []string { return slices.Sorted(maps.Keys(r.deps.Balancers)) }
 
-// balancerCapabilities are what they can do.
+// balancerCapabilities returns their capabilities.
 func (r *Replica) balancerCapabilities() map[string]balancer.Capabilities {
 	out := map[string]balancer.Capabilities{}
 	for name, b := range r.deps.Balancers {
@@ -69,8 +69,8 @@ func (t *term) listMembers(ctx context.Context, c leader.ListMembers) leader.Bal
 	return leader.BalancerListed{Balancer: c.Balancer, Begun: c.Begun, Listing: l, Err: err}
 }
 
-// callMember calls a load balancer for a member if everything that the call rests on still holds in
-// etcd. So a leader that was deposed meanwhile does only what its successor would do.
+// callMember calls a load balancer for a member if all conditions of the call still hold in etcd.
+// So a leader that was deposed meanwhile does only what its successor would do.
 func (t *term) callMember(ctx context.Context, c leader.CallMember) leader.BalancerAnswered {
 	m, kind := c.Call.Member, string(c.Call.Kind)
 	if err := t.stands(ctx, c.Call.Conditions); err != nil {
@@ -103,8 +103,8 @@ func (t *term) callMember(ctx context.Context, c leader.CallMember) leader.Balan
 	return leader.BalancerAnswered{Call: c.Call, Made: true, Err: err}
 }
 
-// tellMember writes to the journal what was put right (LB-3), or what an instance has left behind
-// it. What a record's change tells already is not told twice.
+// tellMember writes to the journal what was restored (LB-3), or what an instance has left behind.
+// It repeats nothing that a record's change already says.
 func (t *term) tellMember(ctx context.Context, c plan.MemberCall) {
 	entry := store.JournalEntry{
 		Kind: store.EntryCall, Rule: "LB-1", Group: c.Group, Instance: c.Member.Instance, Slot: c.Slot, Revision: c.Record,

@@ -12,7 +12,7 @@ import (
 )
 
 // A replica whose etcd does not hold the shard that it knows decides nothing, creates no shard, and
-// waits (SAFE-15): the data may be lost, and every machine would look like a stranger.
+// waits (SAFE-15): the data may be lost, and every machine would look unknown.
 
 // errWaits ends a term, or a candidacy, when the store no longer holds the shard.
 var errWaits = errors.New("etcd does not hold the shard that this replica knows")

@@ -57,7 +57,7 @@ type recall struct {
 	kv store.KV       // the newest that can be read
 }
 
-// Recalled records the former value of an unreadable key; a zero kv: it is not known any more.
+// Recalled records the former value of an unreadable key; a zero kv: it is no longer known.
 func (e *Evidence) Recalled(s UnreadableKey, kv store.KV) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +183,7 @@ func (e *Evidence) damageOf(c *cache.Content, group string) {
 	e.damage[group] = list
 }
 
-// firstSeen returns the revision of the cache that showed the damage of a key first, in this term.
+// firstSeen returns the revision of the cache that first showed the damage of a key in this term.
 func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	if at, known := e.noticed[key]; known {
 		return at
@@ -240,7 +240,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 		}
 		slot, onDemand, ok := e.claimed(c, id, group)
 		if !ok || onDemand {
-			if uncounted { // else it is shown, and stays, and fills no slot
+			if uncounted { // otherwise it is shown, stays, and fills no slot
 				add(store.Damaged{
 					Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost,
 					Cause: store.Cause{Kind: store.CauseUnrecorded, Name: id},
@@ -288,7 +288,7 @@ func (e *Evidence) claimed(c *cache.Content, id, group string) (slot int, onDema
 	return slot, onDemand, known && of == group
 }
 
-// filled returns the slots of a group in which an instance with a readable record is, that is not
+// filled returns the slots of a group that have an instance with a readable record which is not
 // being deleted.
 func (e *Evidence) filled(c *cache.Content, group string) map[int]bool {
 	filled := map[int]bool{}

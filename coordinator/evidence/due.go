@@ -13,11 +13,11 @@ import (
 // aBite is the number of instances in a batch of a full pass, while nothing else happens.
 const aBite = 1000
 
-// TakeDirty returns the groups to plan on a cache of this revision, in order. Groups whose last
-// write by us is not in the cache yet stay dirty, until the cache wakes us. Groups that share a
-// budget are returned together, and stay together. A full pass comes in batches, and only if
-// nothing has happened to any group, or at every other call (REC-1): so no group waits for the
-// whole pass, and the pass ends.
+// TakeDirty returns the groups to plan on a cache of this revision, in order. A group whose last
+// write by us is not in the cache yet stays dirty until the cache wakes us. Groups that share a
+// budget are returned together. A full pass comes in batches, and only if nothing has happened to
+// any group, or at every other call (REC-1): so no group waits for the whole pass, and the pass
+// ends.
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,7 +138,7 @@ func (e *Evidence) markSizes(sizes map[string]int) {
 	maps.Copy(e.pass, sizes)
 }
 
-// everything returns all groups that there is anything of, and "" for the shard.
+// everything returns all groups that have any key, and "" for the shard.
 func everything(c *cache.Content) map[string]bool {
 	names := c.GroupNames()
 	names[""] = true

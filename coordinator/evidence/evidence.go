@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config is what evidence needs of the world. All of it must be set.
+// Config is what evidence needs from outside. All of it must be set.
 type Config struct {
 	Keys         store.Keys
-	Capabilities map[string]provider.Capabilities // of each provider that there is
+	Capabilities map[string]provider.Capabilities // of each configured provider
 	Balancers    map[string]balancer.Capabilities // of each load balancer
 	SessionTTL   time.Duration                    // see plan.Snapshot
 	Seed         uint64                           // see plan.Snapshot
@@ -24,7 +24,7 @@ type Config struct {
 	Jitter func(most time.Duration) time.Duration
 
 	// Wake is called when there may be something to plan, Suspect when a provider's machines should
-	// be looked at now (DET-3). Neither may block.
+	// be listed now (DET-3). Neither may block.
 	Wake    func()
 	Suspect func(provider string)
 	// Validate returns why a group's provider refuses its spec, or "". It is called once for each
@@ -53,7 +53,7 @@ type Evidence struct {
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool // the extras by the group that their tag names
-	// where machines are in the list that is taken up: of two with one name, the last
+	// positions of machines in the list that is being recorded: of two with one name, the last
 	places map[string]int
 	listed map[string]bool // providers whose machines were listed in this term
 	// groups that wait for such a list, with how many instances they have: see waitsFor

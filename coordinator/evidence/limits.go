@@ -64,7 +64,7 @@ func inForce(c *cache.Content, group string) store.Group {
 	return store.Group{}
 }
 
-// inOrder goes through the limits that there are, in order of name; 0 is none.
+// inOrder returns the limits in order of name; 0 means none.
 func inOrder(byName map[string]int) func(yield func(string, int) bool) {
 	return func(yield func(string, int) bool) {
 		for _, name := range slices.Sorted(maps.Keys(byName)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// ListedBy records what a provider listed, completely, in a List begun at a time.
+// ListedBy records a complete List of a provider that began at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
 	byID := e.places
@@ -100,7 +100,7 @@ func own(several []int, machines []provider.Machine, joined store.Joined) int {
 	return best
 }
 
-// anothers reports whether another call than the registered machine's made a machine.
+// anothers reports whether a call other than the registered machine's made a machine.
 func anothers(m *provider.Machine, joined store.Joined) bool {
 	return m.Call != "" && joined.Token != "" && m.Call != store.CallOf(joined.Token)
 }
@@ -176,7 +176,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 			if x.Group == "" && s.Record.Claim != nil {
 				x.Group = s.Record.Claim.Group
 			}
-			x.Stray = true // and stays so: its agent stops once it learns that it has no record
+			x.Stray = true // and stays: its agent stops once it learns that it has no record
 		}
 		e.addExtra(x)
 		e.recheck[x.Group] = true

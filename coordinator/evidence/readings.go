@@ -48,8 +48,8 @@ func (e *Evidence) setReading(group, source string, r query.Reading) {
 	e.dirty[group] = true
 }
 
-// readingsOf returns what is known of the numbers that a group wants; nil if it wants none.
-// Snapshots keep them.
+// readingsOf returns the known values that a group wants; nil if it wants none. Snapshots keep
+// them.
 func (e *Evidence) readingsOf(group string) map[string]query.Reading {
 	return maps.Clone(e.readings[group])
 }

@@ -249,8 +249,8 @@ func (e *Evidence) longestReturn(now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// unanswered is for replicas that do not answer, one after the other, in a round of an agent
-// through all of them: two of them.
+// unanswered allows for two replicas that do not answer, one after the other, in an agent's round
+// through all of them.
 const unanswered = 2 * protocol.AnswerTimeout
 
 // meet returns the observations of an instance that is seen for the first time.

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sharing is which groups share a budget (REC-18): they are always planned together, on a cache
-// that shows the last write to each of them.
+// sharing records which groups share a budget (REC-18): they are always planned together, on a
+// cache that shows the last write to each of them.
 type sharing struct {
 	of     map[string][]string        // budget_groups of a group: as its spec says, and as it was accepted
 	groups map[string]map[string]bool // groups of a budget_group
@@ -82,7 +82,7 @@ func (s *sharing) together(dirty map[string]bool, behind func(group string) bool
 	return late
 }
 
-// budgetTurns returns the keys of the budgets that groups share, as they were written last.
+// budgetTurns returns the last written revisions of the keys of shared budgets.
 func (e *Evidence) budgetTurns(c *cache.Content) map[string]store.Revision {
 	if len(e.sharing.groups) == 0 {
 		return nil

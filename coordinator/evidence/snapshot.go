@@ -278,7 +278,7 @@ func (e *Evidence) restoreSlots(c *cache.Content, g *plan.Group) {
 		}
 		remembered, known := c.Slots[group][n]
 		v, ok := before(e, key, remembered, known)
-		if !ok { // it starts over, as a lost one does
+		if !ok { // it is reset, as a lost one is
 			v.Record = store.Slot{Schema: store.Schema, Group: group, Number: n}
 		}
 		v.Key, v.Modified = key, c.Spoiled[key].Modified

@@ -18,9 +18,9 @@ import (
 
 const (
 	fullPass = 5 * time.Minute // REC-1
-	// silence is how long nothing may be heard from etcd before planning stops (SAFE-3).
+	// silence is how long etcd may be silent before planning stops (SAFE-3).
 	silence = 3 * time.Second
-	// staleRetry is when to look at the cache again that was too old.
+	// staleRetry is when to check a cache again that was too old.
 	staleRetry = time.Second
 )
 
@@ -30,8 +30,8 @@ type Config struct {
 	Fence        store.Fence
 	Evidence     *evidence.Evidence
 	Capabilities map[string]provider.Capabilities // by provider
-	Balancers    map[string]balancer.Capabilities // of the load balancers
-	Sources      map[string]query.Settings        // of numbers from outside
+	Balancers    map[string]balancer.Capabilities // names of the load balancers
+	Sources      map[string]query.Settings        // names of the external metrics
 	Settings     store.ShardSettings              // at the beginning of the term
 	Began        time.Time
 	Jitter       func(most time.Duration) time.Duration
@@ -90,7 +90,7 @@ func (v View) settings() store.ShardSettings {
 	return v.Content.Shard.Record.Settings
 }
 
-// Step takes up what happened and returns what to do now, in order.
+// Step handles an event and returns what to do now, in order.
 func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 	switch e := e.(type) {
 	case Tick:
@@ -215,7 +215,7 @@ func (l *Leader) look(now time.Time, v View) {
 	l.begin(now, v)
 }
 
-// begin has the dirty groups planned whose cache is recent enough.
+// begin starts the plan of the dirty groups for which the cache is recent enough.
 func (l *Leader) begin(now time.Time, v View) {
 	l.round = nil
 	_, name, _ := l.cfg.Keys.Split(l.cfg.Fence.Key)
@@ -282,9 +282,9 @@ func (l *Leader) legal(batch []*plan.Action) []*plan.Action {
 	})
 }
 
-// committed takes up the outcome of a transaction. A conflict is no error: something has changed,
-// and the next plan sees it. Actions that shared a transaction with one that conflicted, or that
-// etcd may accept one by one, are retried apart.
+// committed handles the outcome of a transaction. A conflict is no error: something has changed,
+// and the next plan sees it. Actions that shared a transaction with a conflicting one, or that etcd
+// may accept one by one, are retried separately.
 func (l *Leader) committed(now time.Time, e Committed) {
 	r := l.round
 	switch {

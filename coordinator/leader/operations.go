@@ -224,7 +224,7 @@ func (l *Leader) answered(now time.Time, e Answered) {
 		l.cfg.Evidence.CopyRemoved(op.record.ID, e.Err)
 		l.requestList(op.call.Provider)
 	case op.method == Stop && !errors.Is(e.Err, provider.ErrThrottled):
-		// a machine that did not stop is removed all the same
+		// a machine that did not stop is removed nevertheless
 		l.invoke(now, op, Delete, now.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout))
 		return
 	default:

@@ -10,22 +10,22 @@ import (
 	"github.com/leasehold/leasehold/coordinator/query"
 )
 
-// queries are the numbers from outside that groups want, and when each is asked for next. They are
-// asked for beside all decisions: no plan waits for an answer.
+// queries are the external metrics that groups want, and when to ask for each next. Plans do not
+// wait for answers.
 type queries struct {
 	of   map[string]query.Settings // by source
 	asks map[query.Key]*ask
 	keys []query.Key // in order
 }
 
-// ask is one number that is wanted.
+// ask is one metric that is wanted.
 type ask struct {
 	groups  map[string]bool
 	running bool
 	due     time.Time
 }
 
-// want notes which sources a group names now.
+// want records which sources a group names now.
 func (l *Leader) want(group string, sources []string, now time.Time) {
 	q := &l.queries
 	wanted := map[query.Key]bool{}
@@ -49,7 +49,7 @@ func (l *Leader) want(group string, sources []string, now time.Time) {
 		if !a.groups[group] {
 			a.groups[group] = true
 			if !a.running {
-				a.due = now // a group that wants it now waits for no turn
+				a.due = now // a group that wants it only now does not wait for the next turn
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (l *Leader) want(group string, sources []string, now time.Time) {
 	}
 }
 
-// forget drops a number that no group wants any more.
+// forget drops a metric that no group wants any more.
 func (q *queries) forget(key query.Key) {
 	if a := q.asks[key]; len(a.groups) == 0 && !a.running {
 		delete(q.asks, key)
@@ -72,7 +72,7 @@ func (q *queries) forget(key query.Key) {
 	}
 }
 
-// beginQueries asks for the numbers that are due.
+// beginQueries asks for the metrics that are due.
 func (l *Leader) beginQueries(now time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running && !a.due.After(now) {
@@ -82,18 +82,18 @@ func (l *Leader) beginQueries(now time.Time) {
 	}
 }
 
-// queried takes up an answer.
+// queried handles an answer.
 func (l *Leader) queried(now time.Time, e Queried) {
 	a := l.queries.asks[e.Key]
 	a.running = false
 	if a.due = e.Begun.Add(l.queries.of[e.Key.Source].Every); a.due.Before(now) {
-		a.due = now.Add(query.ShortestEvery) // it takes longer than its turn
+		a.due = now.Add(query.ShortestEvery) // it takes longer than its interval
 	}
 	l.cfg.Evidence.Queried(slices.Sorted(maps.Keys(a.groups)), e.Key.Source, e.Begun, e.Value, e.Err)
 	l.queries.forget(e.Key)
 }
 
-// nextQuery is when the next number is to be asked for, or zero.
+// nextQuery returns when to ask for the next metric, or zero.
 func (l *Leader) nextQuery() (next time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running {

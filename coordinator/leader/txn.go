@@ -19,7 +19,7 @@ const (
 // ErrDeposed ends a term: another replica leads.
 var ErrDeposed = errors.New("another replica leads: our key in the election is gone")
 
-// Fenced returns a transaction that happens only while the fence holds.
+// Fenced returns a transaction that succeeds only while the fence holds.
 func Fenced(fence store.Fence, conditions []store.Condition, writes []store.Write) store.Txn {
 	all := []store.Condition{fence.Condition()}
 	for _, c := range conditions {

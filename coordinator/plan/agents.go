@@ -10,24 +10,25 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Agents are brought to another version in waves (PROV-7): one first, then as many at once as the
-// group allows, and only while the whole group is well. An agent that does not come to the version
-// stops the wave. Workloads go on, so no budget of the group is used.
+// Agents are upgraded in waves (PROV-7): one agent first, then as many at once as the group allows,
+// and only while the whole group is healthy. An agent that fails to reach the version stops the
+// wave. Workloads keep running, so an upgrade uses none of the group's budgets.
 
-// backTime is how long an agent may take, beyond the time for an acknowledgement, to run again as
-// it was.
+// backTime is how long an agent may take, after the time for an acknowledgement has passed, to run
+// its previous version again.
 const backTime = 30 * time.Second
 
-// agents brings the group's agents to another version.
+// agents upgrades the group's agents.
 type agents struct {
 	*draft
-	wave    *store.AgentWave // as it will be recorded; nil: agents are left alone
-	behind  []*member        // whose agents are to be offered the wave's version
-	offered int              // agents with an offer that is open
+	wave    *store.AgentWave // as it will be recorded; nil: agents are not upgraded
+	behind  []*member        // agents that the wave has yet to offer its version
+	offered int              // agents with an open offer
 }
 
-// upgradingUntil is until when the silence of an agent is no loss, because it may be trying another
-// version: it goes back by itself. Zero: it is offered none, or has told how its offer ended.
+// upgradingUntil returns the time until which an agent's silence does not count as a loss, because
+// the agent may be trying another version and rolls back by itself. Zero means that it has no
+// offer, or has reported how its offer ended.
 func upgradingUntil(in *Instance) time.Time {
 	u := in.Record.Upgrade
 	if u == nil || u.Installed || answerTo(in) != nil {
@@ -40,7 +41,7 @@ func upgradingUntil(in *Instance) time.Time {
 	return until
 }
 
-// answerTo is how an agent says that its present offer ended; nil: it has not said so.
+// answerTo returns the agent's report of how its present offer ended; nil if there is none yet.
 func answerTo(in *Instance) *store.UpgradeReport {
 	answer := in.Report.Record.Upgrade
 	if u := in.Record.Upgrade; u == nil || answer == nil || answer.Token != u.Token {
@@ -49,8 +50,7 @@ func answerTo(in *Instance) *store.UpgradeReport {
 	return answer
 }
 
-// follow takes up how offers ended, and collects the agents to which the version is still to
-// be offered.
+// follow records how offers ended, and collects the agents that have yet to be offered the version.
 func (d *agents) follow() {
 	if d.spec == nil {
 		return
@@ -99,8 +99,9 @@ func (d *agents) blockStopped() {
 	}
 }
 
-// version is the version that agents are to run; "": they are left alone. A version that is no
-// longer served stays the wanted one while a coordinator is away: it may be the one that serves it.
+// version returns the version that agents are to run; "" if they are not upgraded. A version that
+// is no longer served stays wanted while a coordinator is away, since that coordinator may serve
+// it.
 func (d *agents) version(old *store.AgentWave) string {
 	wanted := d.spec.Agent.Version
 	if d.spec.Deleting || d.spec.Stopped || wanted != store.AgentAuto {
@@ -123,8 +124,8 @@ func (d *agents) version(old *store.AgentWave) string {
 	return latest
 }
 
-// due reports whether a member's agent is to be brought to a version. A later one stays unless
-// the group asks for a downgrade.
+// due reports whether a member's agent needs a version. An agent with a later version keeps it,
+// unless the group asks for a downgrade.
 func (d *agents) due(m *member, wanted string) bool {
 	own := m.Alive.Record.Agent
 	if !m.Alive.Present() {
@@ -134,7 +135,7 @@ func (d *agents) due(m *member, wanted string) bool {
 	return own != wanted && (down || !version.Later(own, wanted))
 }
 
-// followOffer takes up how a member answered its offer, if it has.
+// followOffer acts on a member's answer to its offer, if there is one.
 func (d *agents) followOffer(m *member, recorded bool) {
 	u, answer := m.Record.Upgrade, answerTo(m.Instance)
 	ends := d.ends(m.Due, store.TimerUpgrade, &u.Timer)
@@ -166,7 +167,7 @@ func (d *agents) followOffer(m *member, recorded bool) {
 		d.wake(ends)
 		return
 	}
-	// else a leader that ends now would leave the wave going on
+	// otherwise, if this leader ends now, the wave would continue
 	if recorded || m.Record.Drilled(d.now) {
 		why := store.Cause{Kind: store.CauseAgentStays, Name: u.Version, Text: d.wave.Why}
 		if d.wave.Stopped != m.ID() {
@@ -180,7 +181,7 @@ func (d *agents) followOffer(m *member, recorded bool) {
 	}
 }
 
-// forgive notes that a member's report of having gone back is not to stop the wave later either.
+// forgive records that a member's report of a rollback must not stop the wave later either.
 func (d *agents) forgive(m *member) {
 	r := m.Report.Record.Upgrade
 	if r != nil && r.Version == d.wave.Version && r.Result == store.UpgradeBack &&
@@ -189,7 +190,7 @@ func (d *agents) forgive(m *member) {
 	}
 }
 
-// reportedBack are the offers of a version of which agents report that they went back.
+// reportedBack returns the offers of a version that agents report to have rolled back.
 func (d *agents) reportedBack(version string) (all []string) {
 	for _, m := range d.members {
 		if r := m.Report.Record.Upgrade; r != nil && r.Version == version && r.Result == store.UpgradeBack {
@@ -199,12 +200,12 @@ func (d *agents) reportedBack(version string) (all []string) {
 	return all
 }
 
-// forgivenAs is how a report is noted as forgiven. One without a token is noted by its instance, so
-// that a report of another instance counts.
+// forgivenAs returns the key under which a report is recorded as forgiven. A report without a token
+// is recorded by its instance, so that the report of another instance still counts.
 func forgivenAs(m *member, r *store.UpgradeReport) string { return cmp.Or(r.Token, m.ID()) }
 
-// fellBack returns why a member's agent is not of a version any more that it had come to; "" if it
-// is not so, or an operator has ordered another try since.
+// fellBack returns why a member's agent no longer runs a version that it had reached. It returns ""
+// if the agent still runs it, or if an operator has ordered another try since.
 func (d *agents) fellBack(m *member, wanted string) string {
 	r := m.Report.Record.Upgrade
 	if m.Record.Upgrade != nil || r == nil || r.Version != wanted || r.Result != store.UpgradeBack ||
@@ -214,8 +215,8 @@ func (d *agents) fellBack(m *member, wanted string) string {
 	return "it went back: " + r.Why
 }
 
-// beginProof records that a member's agent is of the version. It proves that version by being
-// connected and healthy for a while: one that acknowledges may still crash.
+// beginProof records that a member's agent runs the version. The agent proves the version by
+// staying connected and healthy for a while: it may acknowledge the version and crash afterwards.
 func (d *agents) beginProof(m *member) {
 	if m.touched {
 		return
@@ -227,8 +228,8 @@ func (d *agents) beginProof(m *member) {
 		func(rec *store.Instance) { rec.Upgrade = &u })
 }
 
-// versionProved reports whether a member's agent has proved its version: it has been connected and
-// healthy, since it was installed, for as long as an acknowledgement may take.
+// versionProved reports whether a member's agent has proved its version: since the installation it
+// has been connected and healthy for as long as an acknowledgement may take.
 func (d *agents) versionProved(m *member, ends time.Time) bool {
 	if !m.healthy() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
 		return false
@@ -245,8 +246,8 @@ func (d *agents) versionProved(m *member, ends time.Time) bool {
 	return !d.now.Before(at)
 }
 
-// stopWave has no further agent be offered the version, unless a drill has made this one fail: a
-// drill is blamed on nothing (DAY-6).
+// stopWave stops further offers of the version, unless a drill caused this failure: failures by
+// drills have no consequences (DAY-6).
 func (d *agents) stopWave(m *member, recorded bool, why string) {
 	if m.Record.Drilled(d.now) {
 		d.forgive(m)
@@ -261,9 +262,9 @@ func (d *agents) stopWave(m *member, recorded bool, why string) {
 	})
 }
 
-// withdrawOffers withdraws what is not wanted any more. An agent that is silent may be on its way:
-// its offer stays until it is back. One that is not silent may begin before it hears of it: it is
-// told nothing any more, and the record keeps the offer until that can no longer be.
+// withdrawOffers withdraws offers that are no longer wanted. A silent agent may be upgrading: its
+// offer stays until the agent is back. Any other agent may begin before the withdrawal reaches it:
+// the offer is no longer sent, and the record keeps it until the agent can no longer have begun.
 func (d *agents) withdrawOffers(wanted string) {
 	stopped := d.wave != nil && d.wave.Stopped != ""
 	for _, m := range d.members {
@@ -290,8 +291,8 @@ func (d *agents) withdrawOffers(wanted string) {
 	}
 }
 
-// endWithdrawn removes a withdrawn offer once its agent has told how it ended or has reported
-// since, or once its time is over.
+// endWithdrawn removes a withdrawn offer once its agent has reported its outcome, has sent any
+// later report, or the offer has expired.
 func (d *agents) endWithdrawn(m *member) {
 	u := m.Record.Upgrade
 	open := m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
@@ -309,7 +310,7 @@ func (d *agents) clearOffer(m *member, what store.Effect, why store.Cause) {
 	}
 }
 
-// tellWave writes to the journal that a wave begins, and that it is complete.
+// tellWave adds journal entries for the start and the completion of a wave.
 func (d *agents) tellWave(old *store.AgentWave) {
 	w := d.wave
 	same := old != nil && old.Version == w.Version
@@ -391,8 +392,8 @@ func (d *agents) offer(m *member) {
 	d.offered++
 }
 
-// retry has an upgrade that stopped go on by an operator's word; false: none has stopped. The
-// order stays if it is for a roll or for slots as well: they are next.
+// retry continues a stopped upgrade on an operator's order. It returns false if no upgrade has
+// stopped. The order stays if it also concerns a roll or slots, which are next.
 func (d *agents) retry(r store.Versioned[store.Request]) bool {
 	if d.wave == nil || d.wave.Stopped == "" || d.g.Status.Record.Agents == nil ||
 		d.g.Status.Record.Agents.Stopped == "" {

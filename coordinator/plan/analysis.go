@@ -10,27 +10,27 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// analysis judges a roll by numbers from outside.
+// analysis judges a roll by external metrics.
 type analysis struct {
 	*draft
-	awaits *awaited // for which the roll waits; nil: none
+	awaits *awaited // that the roll waits for; nil: none
 }
 
-// awaited is an analysis that holds a roll up: its number is missing, or out of its bounds.
+// awaited is an analysis that holds up a roll: its value is missing, or out of bounds.
 type awaited struct {
 	source, why string
-	recorded    bool // that the roll waits for it
+	recorded    bool // since when the roll has waited for it
 }
 
-// analyzed reports whether the roll is judged by numbers from outside. The way back is not.
+// analyzed reports whether external metrics judge the roll. They do not judge a rollback.
 func (d *analysis) analyzed() bool {
 	return len(d.spec.Rollout.Analysis) > 0 && d.roll.rollout.Back == "" &&
 		d.spec.Rollout.Strategy == store.StrategyProactive
 }
 
-// follow follows the analyses of a roll (ROLL-5). A number that is out of its bounds for long
-// enough, as two answers say, stops the roll once an instance has the new template. One that is
-// missing proves nothing, good or bad: the roll waits for it.
+// follow evaluates the analyses of a roll (ROLL-5). Once an instance has the new template, a value
+// that two answers show to be out of bounds for long enough stops the roll. A missing value proves
+// nothing: the roll waits for it.
 func (d *analysis) follow() {
 	r := d.roll.rollout
 	if !d.analyzed() || r.Failed {
@@ -77,9 +77,9 @@ func (d *analysis) follow() {
 	}
 }
 
-// predatesLastStep reports whether a number is older than the last step of a roll that canaries do
-// not, or no longer, hold up: it says nothing of that step. Progress that another leader's clock
-// has put into our future holds nothing up.
+// predatesLastStep reports whether a value is older than the last step of a roll that no canary
+// holds up: it says nothing about that step. A step that another leader's clock has dated into our
+// future is ignored.
 func (d *analysis) predatesLastStep(reading query.Reading) bool {
 	return !d.stages.testsCanaries() && d.roll.rollout.Done > 0 && reading.Asked.Before(d.roll.rollout.Progress) &&
 		!d.roll.rollout.Progress.After(d.now)
@@ -91,7 +91,7 @@ func (d *analysis) waitFor(source, why string) {
 	}
 }
 
-// doubt returns when an analysis that has been out of its bounds since then is taken for true.
+// doubt returns when an analysis that has been out of bounds since the given time counts as failed.
 func (d *analysis) doubt(a *store.Analysis) time.Time {
 	r, known := d.roll.rollout, d.g.Due
 	if r.Doubt == nil || r.Doubted != a.From || r.Doubt.For != a.Patience() {
@@ -101,15 +101,16 @@ func (d *analysis) doubt(a *store.Analysis) time.Time {
 	return d.ends(known, store.TimerDoubt, r.Doubt)
 }
 
-// hasNewInstance reports whether an instance has the new template and is up: before that no number
-// is about it.
+// hasNewInstance reports whether an instance has the new template and is up. Before that, no value
+// concerns the template.
 func (d *analysis) hasNewInstance() bool {
 	return d.roll.rollout.Doubt != nil || slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Managed && m.Record.Template == d.roll.rollout.Template && m.phase == store.Running
 	})
 }
 
-// passes reports whether all analyses have been answered since a time, within their bounds.
+// passes reports whether all analyses have been answered since a time, with values within their
+// bounds.
 func (d *analysis) passes(since time.Time) bool {
 	if !d.analyzed() {
 		return true
@@ -122,8 +123,8 @@ func (d *analysis) passes(since time.Time) bool {
 	return d.awaits == nil
 }
 
-// holdsUp reports whether a roll takes no further step before an analysis allows it, and
-// records that.
+// holdsUp reports whether the roll has to wait for an analysis before its next step, and records
+// that.
 func (d *analysis) holdsUp() bool {
 	if d.awaits == nil {
 		return false
@@ -136,8 +137,9 @@ func (d *analysis) holdsUp() bool {
 	return true
 }
 
-// waitsForNumber reports whether a roll makes no progress only since an analysis holds it up, and
-// records that. While something on the new template is not healthy, the number may be bad for that.
+// waitsForNumber reports whether an analysis is the only reason why the roll makes no progress, and
+// records that. While an instance on the new template is unhealthy, that may be why the value is
+// bad.
 func (d *analysis) waitsForNumber() bool {
 	return d.awaits != nil && d.roll.rollout.Blamed == "" && !d.roll.unproven() && d.holdsUp()
 }

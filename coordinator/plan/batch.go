@@ -6,22 +6,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// How much goes in one transaction at most: well below what etcd takes, the leader's fence and the
-// text of the journal included.
+// Limits of one transaction: well below what etcd accepts, including the leader's fence and the
+// text of the journal.
 const (
 	mostInBatch       = 32
 	mostTogetherBytes = 512 << 10
 	mostEffect        = 100 // bytes of an effect in a journal entry, without its names and texts
 	mostOtherwise     = 150 // bytes of a counterfactual as text
-	mostFact          = 120 // bytes of a fact in a journal entry, with its text, without what is written twice
+	mostFact          = 120 // bytes of a fact in a journal entry, with its text, without duplicated parts
 )
 
-// Batch puts the actions of a plan into transactions, in their order. Simple ones that follow
-// one another share one: ten thousand agents that register at once would else wait for ten thousand
-// transactions. All others have one to themselves.
+// Batch groups the actions of a plan into transactions, in their order. Consecutive simple actions
+// share one: otherwise ten thousand agents that register at once would wait for ten thousand
+// transactions. Every other action has its own transaction.
 //
-// What shares a transaction happens as if one came right after the other: none compares or writes
-// what another of them writes.
+// Actions that share a transaction must be independent: none compares or writes what another one
+// writes.
 func Batch(actions []Action) [][]*Action {
 	var out [][]*Action
 	var last bundle
@@ -40,9 +40,9 @@ func Batch(actions []Action) [][]*Action {
 	return out
 }
 
-// simple actions change one record, which they compare, and nothing else: they make and remove
-// nothing, take no instance out of its slot and use no budget. What concerns the shard as a whole
-// is not simple.
+// simple actions change one record, which they compare, and nothing else: they create and remove
+// nothing, take no instance out of its slot and use no budget. Actions on the shard as a whole are
+// not simple.
 func simple(a *Action) bool {
 	if a.Turn || a.Group == "" || len(a.Writes) != 1 || a.Writes[0].Delete || a.To != "" && !a.To.Fills() {
 		return false
@@ -105,10 +105,9 @@ func (b *bundle) count(a *Action) {
 	}
 }
 
-// Split parts actions whose common transaction did not happen because keys had changed. An action
-// that compares one of these is tried alone, as one that never shared a transaction, and after the
-// others, which go together once more: so no action is held up by another. If none does, each is
-// tried alone.
+// Split separates actions whose shared transaction failed because keys had changed. An action that
+// compares a changed key is tried alone, and after the others, which share a transaction again: so
+// no action delays another. If no action compares a changed key, each is tried alone.
 func Split(together []*Action, changed []string) [][]*Action {
 	var rest []*Action
 	var out [][]*Action

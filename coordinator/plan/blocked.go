@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// blockRefused tells once of all machines that a provider refuses to make for one reason (PROV-5).
+// blockRefused reports all machines that a provider refuses to create for the same reason as one
+// problem (PROV-5).
 func (d *status) blockRefused() {
 	if len(d.s.Refusals) == 0 {
 		return
@@ -30,11 +31,11 @@ func (d *status) blockRefused() {
 	}
 }
 
-// blockCopies tells of machines beside an instance's own that none of our calls made: they are
-// left alone (PROV-4).
+// blockCopies reports machines that exist beside an instance's own and that none of our calls
+// created: they are left alone (PROV-4).
 func (d *status) blockCopies(m *member) {
 	if len(m.Sighting.Copies) == 0 || !m.phase.Registered() {
-		return // all of them go, or one of them may yet register, which shows that the others are not needed
+		return // all of them are removed, or one may yet register, which shows that the others are not needed
 	}
 	var refs []string
 	for _, c := range m.Sighting.Copies {
@@ -48,8 +49,8 @@ func (d *status) blockCopies(m *member) {
 	}
 }
 
-// problemOf is what a provider's call says, without the instance: what all instances of a group
-// share is one problem.
+// problemOf returns the problem of a provider call without the instance's name, so that all
+// instances of a group with the same problem share one entry.
 func problemOf(m *member) string {
 	if _, text, names := strings.Cut(m.Calls.Problem, m.ID()+": "); names {
 		return text
@@ -58,7 +59,7 @@ func problemOf(m *member) string {
 }
 
 func (d *status) blockedWork() []store.Blocked {
-	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
+	d.held = append([]store.Blocked(nil), d.blocked...) // later phases report their own obstacles
 	d.blockRefused()
 	for _, m := range d.members {
 		d.blockCopies(m)
@@ -90,8 +91,8 @@ func (d *status) blockedWork() []store.Blocked {
 	return list
 }
 
-// blockHealth records what a member that is not healthy yet waits for. One that has failed waits
-// for something else, recorded where that is decided.
+// blockHealth records what a member that is not healthy yet waits for. A failed member waits for
+// something else, which is recorded where that is decided.
 func (d *status) blockHealth(m *member) {
 	if m.slot != nil && m.slot.Record.Errored != "" {
 		d.block("FLAP-3", m.task(store.WorkHealth), store.BlockedByChecksGivenUp,
@@ -105,7 +106,7 @@ func (d *status) blockHealth(m *member) {
 // task is work on the member.
 func (m *member) task(work store.Work) task { return task{work: work, instance: m.ID()} }
 
-// block records that a task is due and cannot be done yet.
+// block records that a task is due and has to wait.
 func (d *draft) block(rule string, what task, why store.BlockedKind, of store.BlockedFacts) {
 	of.Group = d.g.Name
 	if what.work == store.WorkFill || what.work == store.WorkSlot {
@@ -115,12 +116,12 @@ func (d *draft) block(rule string, what task, why store.BlockedKind, of store.Bl
 		of.Zone, of.To = what.zone, what.to
 	}
 	d.blocked = append(d.blocked, store.Blocked{Rule: rule, Instance: what.instance, Kind: why, Work: what.work, Of: of})
-	b := &d.blocked[len(d.blocked)-1] // a variable of its own would be one allocation more
+	b := &d.blocked[len(d.blocked)-1] // a separate variable would be one more allocation
 	reason.Classify(b)
 	reason.Fill(b)
 }
 
-// counterfactual is what would have prevented a decision: every entry of the journal tells it.
+// counterfactual returns what would have prevented a decision. Every journal entry has one.
 func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
 	if c, ok := without[rule]; ok {
 		return c

@@ -4,19 +4,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// breakerMin is how many instances have to fail at least: of a small group one failure is a large
+// breakerMin is how many instances must fail at least: in a small group, one failure is a large
 // share (ROLL-7).
 const breakerMin = 3
 
-// failsChecks reports whether a member has failed by what its agent reports of its checks alone: it
-// is there, and a machine beside it may fail in the same way.
+// failsChecks reports whether a member failed only by the checks that its agent reports: its
+// machine exists, and another machine may fail in the same way.
 func (m *member) failsChecks() bool {
 	return m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck && m.phase.Registered()
 }
 
-// followBreaker opens the breaker while so many instances fail their checks that a cause outside of
-// them is likely, and chooses the one that is healed as a probe (ROLL-7). Slots count in which none
-// works, but for those that a drill has emptied (DAY-6).
+// followBreaker opens the breaker while so many instances fail their checks that an external cause
+// is likely, and chooses one to heal as a probe (ROLL-7). It counts slots without a working
+// instance, except those that a drill has emptied (DAY-6).
 func (d *healing) followBreaker() {
 	if d.spec == nil || d.spec.Heal.MaxUnhealthy == nil {
 		return

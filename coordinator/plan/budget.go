@@ -8,19 +8,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// budget says how much may be down, new or removed at once: by the group's own budgets, by the one
-// that it shares, and by the limits of the shard.
+// budget limits how many instances may be down, new or removed at once: by the group's own budgets,
+// by the budget that it shares, and by the limits of the shard.
 type budget struct {
 	*draft
 	shared  *sharedBudget   // with other groups; nil: none
-	room    *room           // what the limits of the shard leave; nil: there are none
-	drafted map[string]bool // keys of the instances that this plan makes
+	room    *room           // room that the shard's limits leave; nil: there are no limits
+	drafted map[string]bool // keys of the instances that this plan creates
 }
 
-// counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It
-// is kept up to date with every step, so that no decision has to count again.
+// counts are the counts of managed members that budgets are based on: by phase, recorded and
+// drafted. Every step updates them, so that no decision has to count again.
 type counts struct {
-	machines int // that are there, and not dead: see expansion
+	machines int // existing and not dead: see expansion
 	shed     int // of these, those that drain because the group was too large: see mostFor
 	filled   int // slots
 	up       int // slots with an instance that has fully booted and is not down
@@ -29,7 +29,7 @@ type counts struct {
 	leaving  int
 }
 
-// add counts a member in, or out again.
+// add adds a member to the counts, or subtracts it.
 func (f *fleet) add(m *member, by int) {
 	if !m.Record.Managed {
 		return
@@ -57,7 +57,7 @@ func (f *fleet) add(m *member, by int) {
 		return in + by
 	}
 	sl.filled = slots(sl.filled, &c.filled, m.fills())
-	done := m.phase == store.Finished // nothing more is expected of its slot
+	done := m.phase == store.Finished // its slot needs no more instances
 	sl.up = slots(sl.up, &c.up, done || f.up(m))
 	sl.well = slots(sl.well, &c.well, done || m.healthy())
 	f.countZone(sl)
@@ -65,9 +65,9 @@ func (f *fleet) add(m *member, by int) {
 
 // countsAsMachine reports whether a member counts against size and max_expansion: it has a machine,
 // or may soon have one. A member that is being deleted counts until it is gone (REC-18), even if
-// only this plan deletes it: that action may fail on a changed key while the next one succeeds. The
-// dead do not count, nor does a leaving member that a notice has doomed: it cannot be kept, so its
-// replacement waits for no budget (SPOT-2).
+// only this plan deletes it: that action may fail on a changed key while the next one succeeds.
+// Dead members do not count, nor does a leaving member whose machine will end by a notice: it
+// cannot be kept, so its replacement waits for no budget (SPOT-2).
 func (m *member) countsAsMachine() bool {
 	switch m.Record.Phase {
 	case store.Draining:
@@ -84,8 +84,8 @@ func (m *member) shed() bool {
 	return m.Record.Phase == store.Draining && m.Record.LeavesBecause() == store.PurposeSize
 }
 
-// comingUp reports whether a member counts against max_creating. One that failed to come up does
-// not, or it would take its replacement's room for good.
+// comingUp reports whether a member counts against max_creating. A member that failed to come up
+// does not count: it would block its own replacement for good.
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
@@ -93,17 +93,17 @@ func (m *member) comingUp() bool {
 	return !m.failing() && (up(m.phase) || up(m.Record.Phase))
 }
 
-// goingDown reports whether it counts against max_deleting, also as long as only this plan would
-// end that.
+// goingDown reports whether a member counts against max_deleting. It still counts if only this plan
+// ends that.
 func (m *member) goingDown() bool {
 	down := func(p store.Phase) bool { return p == store.Draining || p == store.Stopping || p == store.Deleting }
 	return down(m.phase) || down(m.Record.Phase)
 }
 
-// booted reports whether it has fully booted: failing checks do not matter here (HEAL-5), but one
-// whose workload has ended is down. After a start it has to hold out for startup_duration first
-// (ROLL-3). An instance that only this plan takes to running does not count yet: that action may be
-// overtaken.
+// booted reports whether a member has fully booted. Failing checks do not count here (HEAL-5), but
+// a member whose workload has ended is down. After a start it first has to stay up for
+// startup_duration (ROLL-3). An instance that this plan takes to running does not count yet: that
+// action may fail.
 func (f *fleet) booted(m *member) bool {
 	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
@@ -113,7 +113,7 @@ func (f *fleet) booted(m *member) bool {
 		return true
 	}
 	due := m.PhaseStart.Add(startup)
-	f.wake(due) // what waits for it goes on then
+	f.wake(due) // work that waits for it can continue then
 	return !f.now.Before(due)
 }
 
@@ -124,8 +124,8 @@ func (v *view) startup() time.Duration {
 	return v.spec.Rollout.StartupDuration.D()
 }
 
-// proven reports whether a member is healthy, and has been for startup_duration (ROLL-3): so
-// another may rely on it.
+// proven reports whether a member has been healthy for startup_duration (ROLL-3), so that others
+// may rely on it.
 func (f *fleet) proven(m *member) bool {
 	if !m.healthy() {
 		return false
@@ -145,11 +145,11 @@ func (f *fleet) proven(m *member) bool {
 	return true
 }
 
-// expansion is how many instances exist above size, once the slots that are missing are filled:
-// healing does not use the room that they need (HEAL-10).
+// expansion returns how many instances exist above size once the missing slots are filled: other
+// work must leave healing the room that it needs (HEAL-10).
 func (d *budget) expansion() int { return d.counts.machines - min(d.spec.Size, d.counts.filled) }
 
-// bounds are how much of the budgets may be in use for a kind of work to begin.
+// bounds are how much of the budgets may be in use when a kind of work begins.
 type bounds struct{ expansion, down int }
 
 func (d *budget) boundsOf(w store.WorkBudget) bounds {
@@ -180,7 +180,7 @@ func (d *budget) mostFor(sl *slot) int {
 	return most
 }
 
-// atCapacity reports whether no machine may be made in a slot.
+// atCapacity reports whether no machine may be created in a slot.
 func (d *budget) atCapacity(sl *slot) bool {
 	machines := d.counts.machines
 	if v := sl.Record.Vacated; v != nil && !v.Roll {
@@ -189,10 +189,10 @@ func (d *budget) atCapacity(sl *slot) bool {
 	return machines >= d.mostFor(sl)
 }
 
-// unavailable is how many of the wanted slots have no instance that has fully booted.
+// unavailable returns how many of the wanted slots have no fully booted instance.
 func (d *budget) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
 
-// unwell is how many of the wanted slots have no healthy instance.
+// unwell returns how many of the wanted slots have no healthy instance.
 func (d *budget) unwell() int { return max(0, d.spec.Size-d.counts.well) }
 
 // roomToCreate and roomToDelete apply HEAL-7.
@@ -217,15 +217,15 @@ func (d *budget) mayCreate(what task) bool {
 	return d.made < mostCreations // the rest on the next cache
 }
 
-// mayAdd is mayCreate for work that makes a machine beside those that there are: it waits for the
-// limits of the shard, behind slots without an instance (CAP-1).
+// mayAdd is mayCreate for work that creates an additional machine: it waits for the limits of the
+// shard, behind slots without an instance (CAP-1).
 func (d *budget) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
 
 func (d *budget) mayDelete(what task, m *member) bool {
 	if !m.goingDown() && !d.traffic.mayLeave(what, m) {
 		return false
 	}
-	if d.roomToDelete() || m.goingDown() { // who goes down has its place in the budget already
+	if d.roomToDelete() || m.goingDown() { // a member that is going down is in the budget already
 		return true
 	}
 	if m.unwanted() && d.counts.leaving-d.finishing() < d.spec.Budget.MaxDeleting {
@@ -235,16 +235,16 @@ func (d *budget) mayDelete(what task, m *member) bool {
 	return false
 }
 
-// Turns puts the changes of a group that use its budgets in a row: each compares the key
-// turns/<group> as the one before left it, and writes it. So a transaction whose answer was lost,
-// and which etcd carries out only after we have decided something else, comes too late: two changes
-// that each thought to have the budget for itself cannot both happen.
+// Turns serializes a group's changes that use its budgets: each compares the key turns/<group> with
+// its value after the previous change, and writes it. So if the answer to a transaction was lost,
+// and etcd executes it only after we have decided something else, it fails: two changes that were
+// each planned with the whole budget cannot both happen.
 type Turns struct {
 	keys store.Keys
 	last map[string]store.Revision
 }
 
-// NewTurns begins the row at what a snapshot shows.
+// NewTurns starts with the revisions that a snapshot shows.
 func NewTurns(s *Snapshot) Turns {
 	t := Turns{keys: s.Keys, last: make(map[string]store.Revision, len(s.Groups))}
 	for i := range s.Groups {
@@ -257,7 +257,7 @@ func NewTurns(s *Snapshot) Turns {
 	return t
 }
 
-// Txn is what an action compares and writes, with its turn if it takes one.
+// Txn returns what an action compares and writes, including its turn if it takes one.
 func (t Turns) Txn(a *Action) ([]store.Condition, []store.Write) {
 	if !a.Turn {
 		return a.Conditions, a.Writes
@@ -271,7 +271,7 @@ func (t Turns) Txn(a *Action) ([]store.Condition, []store.Write) {
 	return conditions, writes
 }
 
-// turns are the names of the keys that it compares and writes.
+// turns returns the names of the turn keys that an action compares and writes.
 func (a *Action) turns() []string {
 	names := []string{a.Group}
 	if a.Limited {
@@ -283,7 +283,7 @@ func (a *Action) turns() []string {
 	return names
 }
 
-// TxnOf is what actions compare and write that share a transaction.
+// TxnOf returns what actions that share a transaction compare and write.
 func (t Turns) TxnOf(together []*Action) (conditions []store.Condition, writes []store.Write) {
 	for _, a := range together {
 		c, w := t.Txn(a)
@@ -292,7 +292,7 @@ func (t Turns) TxnOf(together []*Action) (conditions []store.Condition, writes [
 	return conditions, writes
 }
 
-// Done notes that an action has happened.
+// Done records that an action has happened.
 func (t Turns) Done(a *Action, rev store.Revision) {
 	if !a.Turn {
 		return
@@ -302,8 +302,8 @@ func (t Turns) Done(a *Action, rev store.Revision) {
 	}
 }
 
-// takeTurns marks the actions that use a budget: those that compare the shard, as all do that make,
-// restart or remove a machine.
+// takeTurns marks the actions that use a budget: those that compare the shard's record, as every
+// action does that creates, restarts or removes a machine.
 func (d *budget) takeTurns() {
 	for i := range d.actions {
 		a := &d.actions[i]
@@ -316,7 +316,8 @@ func (d *budget) takeTurns() {
 	}
 }
 
-// allWell reports whether every slot has its one healthy instance, and nothing else is going on.
+// allWell reports whether every slot has exactly one instance, which is healthy, and no other work
+// is under way.
 func (d *budget) allWell() bool {
 	return d.counts.well >= d.spec.Size && d.counts.machines == d.spec.Size && d.counts.leaving == 0
 }

@@ -6,24 +6,23 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What is planned takes instances first that do not work for anyone now, and waits for the others
-// once they were chosen: until they are idle, for busy.timeout at most (BUSY-1). Healing, notices
-// and orders wait for no workload.
+// Planned work takes idle instances first. A busy instance that was chosen is given time to become
+// idle, at most busy.timeout (BUSY-1). Healing, notices and orders do not wait for workloads.
 
-// idleAfter is how long after the drain of an instance has begun its agent's word that the workload
-// is idle counts: it took new work until then, and the check is done every two seconds.
+// idleAfter is how long after the start of a drain the agent's report of an idle workload begins to
+// count: until then the workload took new work, and the check runs every two seconds.
 const idleAfter = 5 * time.Second
 
 // asksBusy reports whether the group's agents are asked whether the workload is busy.
 func (v *view) asksBusy() bool { return v.spec != nil && v.spec.Busy.BusyProbe != (store.BusyProbe{}) }
 
-// isIdle reports whether a member's workload is known to be idle. What is not known counts as busy.
+// isIdle reports whether a member's workload is known to be idle. Unknown counts as busy.
 func (v *view) isIdle(m *member) bool {
 	return m.Alive.Present() && m.Alive.Record.State == store.StreamOpen && reportIsCurrent(m.Instance) &&
 		m.Report.Record.Idle()
 }
 
-// busyRank orders members by whether planned work takes them first: those that are idle.
+// busyRank orders members for planned work: idle ones first.
 func (v *view) busyRank(m *member) int {
 	if v.asksBusy() && !v.isIdle(m) {
 		return 1
@@ -31,8 +30,8 @@ func (v *view) busyRank(m *member) int {
 	return 0
 }
 
-// busyTime is how long a member that goes for a purpose has to become idle; 0 if that is not waited
-// for.
+// busyTime returns how long a member that leaves for a purpose may take to become idle; 0 if
+// nothing waits for that.
 func (v *view) busyTime(m *member, why store.Purpose) time.Duration {
 	if !v.asksBusy() || !why.Planned() || m.unwanted() || !m.healthy() {
 		return 0
@@ -40,8 +39,8 @@ func (v *view) busyTime(m *member, why store.Purpose) time.Duration {
 	return v.spec.Busy.Patience()
 }
 
-// finishes goes on with a drain that waits until the workload is idle; false if nothing is to be
-// waited for any more, or if what else it waits for decides.
+// finishes continues a drain that waits until the workload is idle. It returns false if that wait
+// is over, or if other conditions decide.
 func (d *drains) finishes(m *member, rec *store.Drain) bool {
 	if rec.Busy == nil || rec.Done != "" {
 		return false
@@ -70,8 +69,8 @@ func (d *drains) finishes(m *member, rec *store.Drain) bool {
 	return true
 }
 
-// awaitsIdle has a restart in place, as planned, wait until the workload is idle, and reports
-// whether it does.
+// awaitsIdle makes a planned restart in place wait until the workload is idle, and reports whether
+// it does.
 func (d *roll) awaitsIdle(m *member, why store.Cause) bool {
 	if !d.asksBusy() || !m.healthy() || d.isIdle(m) || d.spec.Busy.Patience() == 0 {
 		return false
@@ -95,8 +94,7 @@ func (d *roll) awaitsIdle(m *member, why store.Cause) bool {
 	return true
 }
 
-// movesBefore orders members that may be moved for the sake of the group's shape: those that are
-// idle first.
+// movesBefore orders members for moves that only improve the group's shape: idle ones first.
 func (v *view) movesBefore(a, b *member, order func(a, b *member) bool) bool {
 	if x, y := v.busyRank(a), v.busyRank(b); x != y {
 		return x < y
@@ -104,8 +102,8 @@ func (v *view) movesBefore(a, b *member, order func(a, b *member) bool) bool {
 	return order(a, b)
 }
 
-// finishing is how many machines are there only until their workloads are idle. Healing does not
-// wait for the room that they take (BUSY-1).
+// finishing returns how many machines exist only until their workloads are idle. Healing does not
+// wait for their room (BUSY-1).
 func (d *budget) finishing() int {
 	if !d.asksBusy() {
 		return 0

@@ -6,17 +6,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Machines that people set up by hand belong to the provider none (PROV-9). No provider makes,
-// lists or removes them, so that their agents alone tell of them. An instance of that kind is on
-// demand: it is neither counted nor healed. Its record ends when its agent confirms that the
-// workload has stopped, when its join token has run out unused, or by an operator's word. Its
-// absence proves nothing.
+// Machines that people set up by hand belong to the provider none (PROV-9). No provider creates,
+// lists or removes them, so their agents are the only source. Such an instance is on demand: it is
+// neither counted nor healed. Its record ends when its agent confirms that the workload has
+// stopped, when its join token has expired unused, or by an operator's order. Its absence proves
+// nothing.
 
-// byHand reports whether people set up its machine.
+// byHand reports whether a person set up the member's machine.
 func (in *Instance) byHand() bool { return in.Record.Spec.Provider == store.ProviderNone }
 
-// bootstrap makes the record of an instance whose machine an operator sets up. The operator has the
-// join token, of which the order has the hash.
+// bootstrap creates the record of an instance whose machine an operator sets up. The operator has
+// the join token, and the order has its hash.
 func (d *orders) bootstrap(r store.Versioned[store.Request]) {
 	switch {
 	case d.spec.Deleting || d.spec.Stopped:
@@ -28,7 +28,7 @@ func (d *orders) bootstrap(r store.Versioned[store.Request]) {
 				store.Duration(store.MostBootstrapValid))))
 		return
 	case !d.mayAct():
-		return // carried out when things may be made again
+		return // carried out once creation is allowed again
 	}
 	if l := d.budget.overLimit(false); l != nil {
 		d.actions = append(d.actions, refuse(r, l.reached()))
@@ -53,8 +53,8 @@ func (d *orders) bootstrap(r store.Versioned[store.Request]) {
 	d.actions = append(d.actions, a)
 }
 
-// endedByHand proves that nothing of an instance runs whose machine was set up by hand, or returns
-// nil.
+// endedByHand returns the proof that nothing runs any more of an instance whose machine was set up
+// by hand, or nil.
 func (d *removals) endedByHand(m *member) *ending {
 	keys := d.s.Keys
 	token := []store.Write{store.Delete(keys.Token(m.Record.Token))}
@@ -76,7 +76,7 @@ func (d *removals) endedByHand(m *member) *ending {
 	}
 }
 
-// endByOrder ends an instance by the word of an operator, who vouches that its machine is gone.
+// endByOrder ends an instance on the order of an operator, who confirms that its machine is gone.
 func (d *orders) endByOrder(r store.Versioned[store.Request], m *member) {
 	switch {
 	case !m.byHand():
@@ -91,7 +91,7 @@ func (d *orders) endByOrder(r store.Versioned[store.Request], m *member) {
 		})
 		a.Rule = "PROV-9"
 	case d.s.Shard.Record.Hold != nil || d.s.stale() || d.spec != nil && !d.mayAct():
-		// it waits: status says for what
+		// it waits; status says what for
 	default: // its record ends with the next plan
 		a := d.step(m, store.Deleting, "PROV-9", effect(store.EffectDeleting), orderedBy(r.Record.By), requested(r),
 			func(rec *store.Instance) {

@@ -6,17 +6,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// providerCalls lists what is to be asked of providers.
+// providerCalls lists the calls of providers that are due.
 type providerCalls struct {
 	*draft
 	calls []Call
 }
 
-// follow lists what is to be asked of the provider. It follows from the phases in the
-// records, not from the actions of this plan: an action must have happened before its call.
+// follow lists the calls that are due. They follow from the phases in the records, not from the
+// actions of this plan: an action must have happened before its call.
 func (d *providerCalls) follow() {
 	if d.s.Shard.Record.Hold != nil || d.s.stale() || d.paused() {
-		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
+		return // SAFE-12, SAFE-3, REC-13: earlier decisions wait as well
 	}
 	tried := d.triedRefusals()
 	for _, m := range d.members {
@@ -60,7 +60,7 @@ func (d *providerCalls) follow() {
 	}
 }
 
-// spareCopy returns a second machine that one of our own calls made for the instance.
+// spareCopy returns a second machine that one of our own calls created for the instance.
 func (m *member) spareCopy() (c Copy, there bool) {
 	i := slices.IndexFunc(m.Sighting.Copies, func(c Copy) bool { return c.Spare })
 	if i < 0 {
@@ -69,7 +69,7 @@ func (m *member) spareCopy() (c Copy, there bool) {
 	return m.Sighting.Copies[i], true
 }
 
-// triedRefusals are the refusals of which a creation under way tries whether they are over.
+// triedRefusals returns the refusals that a creation under way retries.
 func (d *providerCalls) triedRefusals() map[Refused]bool {
 	if len(d.s.Refusals) == 0 {
 		return nil
@@ -83,8 +83,8 @@ func (d *providerCalls) triedRefusals() map[Refused]bool {
 	return tried
 }
 
-// mustWait reports whether a creation waits for the end of a refusal (PROV-5). One of them at a
-// time tries whether it is over; what comes of that has the others planned again.
+// mustWait reports whether a creation waits for a refusal to end (PROV-5). One creation at a time
+// retries; its result triggers a new plan for the others.
 func (d *providerCalls) mustWait(m *member, tried map[Refused]bool) bool {
 	of, r, refused := d.refusal(m)
 	switch {
@@ -100,7 +100,7 @@ func (d *providerCalls) mustWait(m *member, tried map[Refused]bool) bool {
 	return false
 }
 
-// halted is the work for providers that was decided before the group was paused.
+// halted returns the provider calls that were decided before the group was paused.
 func (f *fleet) halted() (of store.BlockedFacts) {
 	for _, m := range f.members {
 		switch {
@@ -116,8 +116,8 @@ func (f *fleet) halted() (of store.BlockedFacts) {
 	return of
 }
 
-// rank puts the healing of what has failed, or is about to by a notice, first, then other
-// replacements, then growth, and all before removals (REC-9).
+// rank orders calls: healing of failed instances and of those about to end by a notice first, then
+// other replacements, then growth, and removals last (REC-9).
 func rank(kind CallKind, m *member) int {
 	const healing, replacing, growing, removing = 0, 1, 2, 3
 	made := m.Record.MadeFor()
@@ -136,7 +136,8 @@ func rank(kind CallKind, m *member) int {
 	}
 }
 
-// mustRemove reports whether the machine has not been removed yet, or was seen again after it was.
+// mustRemove reports whether the machine has not been removed yet, or was listed again after its
+// removal.
 func (v *view) mustRemove(m *member) bool {
 	if m.Calls.Deleted.IsZero() {
 		return true

@@ -9,25 +9,25 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostDamaged bounds the list of damaged records in a status. All of them are counted.
+// mostDamaged limits the list of damaged records in a status. All of them are counted.
 const mostDamaged = 200
 
-// aliveMargin is how much longer than any lease an unreadable alive key without a lease stays.
+// aliveMargin is how much longer than any lease an unreadable alive key without a lease is kept.
 const aliveMargin = 10 * time.Second
 
-// damage protects what lost and unreadable records may be about.
+// damage protects the machines that lost and unreadable records may describe.
 type damage struct {
 	*draft
-	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may
+	frozen   store.BlockedKind // why creation and deletion are forbidden in the group; "" if they are allowed
 	frozenBy store.BlockedFacts
-	damaged  int // records that are lost or unreadable, less what was acknowledged
+	damaged  int // lost or unreadable records, minus the acknowledged ones
 }
 
-// holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts
-// again if there are more by now (SAFE-15). An operator's own hold gets the count too, so that its
-// release acknowledges what was shown. It does so of one record alone where it is not known which
-// is lost, or whose slot it had: there may be nothing to repair or to adopt then, and no other way
-// on.
+// holdForDamage puts the shard on hold when two or more records are lost or unreadable, or updates
+// the count of a hold if there are more by now (SAFE-15). An operator's own hold gets the count
+// too, so that its release acknowledges what was shown. A single record is enough if it is unknown
+// which record is lost, or which slot it had: then there may be nothing to repair or adopt, and a
+// release is the only way to continue.
 func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if !s.Shard.Present() || s.ShardUnreadable {
 		return Action{}, false
@@ -68,12 +68,12 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	}, true
 }
 
-// stale reports whether the cache may not be used to destroy anything (SAFE-3).
+// stale reports whether the cache must not be used to destroy anything (SAFE-3).
 func (s *Snapshot) stale() bool { return s.Stale.Kind != "" }
 
 // follow protects the slots of damaged records: they count as filled, and nothing is created or
-// deleted for them. Where a slot is not known, that holds for the whole group. The slot of a lost
-// record that an operator has acknowledged is free.
+// deleted for them. If a slot is unknown, the whole group is protected. The slot of a lost record
+// is free once an operator has acknowledged the loss.
 func (d *damage) follow() {
 	for i := range d.g.Damaged {
 		x := &d.g.Damaged[i]
@@ -104,8 +104,7 @@ func (d *damage) follow() {
 	}
 }
 
-// freeze keeps everything in the group from being created or deleted, until something happens. The
-// first reason stands.
+// freeze forbids creation and deletion in the whole group, for a reason. The first reason is kept.
 func (d *damage) freeze(why store.BlockedKind, of store.BlockedFacts) {
 	if d.frozen == "" {
 		d.frozen, d.frozenBy = why, of
@@ -133,14 +132,14 @@ func (d *damage) untouchable(m *member) bool {
 	return d.frozen != "" || m.slot != nil && m.slot.damaged != nil
 }
 
-// spareDamaged leaves out what was decided for damaged slots. Deciders pass most of them over; this
-// is what makes sure of it.
+// spareDamaged drops actions on damaged slots. Most deciders skip such slots; this is the
+// guarantee.
 func (d *damage) spareDamaged() {
 	if d.damaged == 0 && d.frozen == "" {
 		return
 	}
 	d.actions = slices.DeleteFunc(d.actions, func(a Action) bool {
-		if a.Rule == "REC-8" || !d.interferes(&a) { // what is adopted takes its place again
+		if a.Rule == "REC-8" || !d.interferes(&a) { // an adopted machine takes its place again
 			return false
 		}
 		sl := (*slot)(nil)
@@ -164,16 +163,16 @@ func (d *damage) interferes(a *Action) bool {
 		if w.Delete {
 			return noted(d.s.Keys, w.Key)
 		}
-		// A replacement is written by an action of the instance that it replaces, which may keep
-		// its phase.
+		// A replacement is written by an action on the instance that it replaces, whose phase may
+		// stay the same.
 		kind, _, _ := d.s.Keys.Split(w.Key)
 		return kind == store.KindInstances && slices.Contains(a.Conditions, store.Absent(w.Key))
 	})
 }
 
 // countRecords counts the instances with a record, and lists the damaged ones. While records are
-// missing and it is not known which, the old count stays: it is the only evidence of them. A group
-// that waits for a provider's List is not counted before that.
+// missing and it is unknown which, the previous count stays: it is the only evidence of them. A
+// group that waits for a provider's List is counted only after that List.
 func (d *status) countRecords(st *store.Status) {
 	n, unknown := len(d.g.Instances), false
 	for i := range d.g.Damaged {
@@ -197,9 +196,9 @@ func (d *status) countRecords(st *store.Status) {
 	}
 }
 
-// sameRecords reports whether a status need not be written for its count of records. One that was
-// counted before a release is counted again: else what the operator acknowledged could not be told
-// from what is lost later.
+// sameRecords reports whether the status need not be written for its count of records. A count from
+// before a release is written again: otherwise records that the operator acknowledged could not be
+// told from later losses.
 func (d *status) sameRecords(a, b *store.Status) bool {
 	if (a.Records == nil) != (b.Records == nil) || a.Records != nil && *a.Records != *b.Records {
 		return false
@@ -213,8 +212,8 @@ func (d *status) sameRecords(a, b *store.Status) bool {
 	})
 }
 
-// dropAlive removes unreadable alive keys that hang on no lease: no replica wrote them, and an
-// agent's replica has had time to write over them (SAFE-16).
+// dropAlive removes unreadable alive keys that have no lease: no replica wrote them, and the
+// agent's replica has had time to overwrite them (SAFE-16).
 func (d *damage) dropAlive() {
 	if d.s.stale() {
 		return
@@ -245,8 +244,8 @@ type GoneNote struct {
 	Note store.Gone
 }
 
-// GoneWrites are the notes of actions that share a transaction. They go before all other writes of
-// it, so that a watcher sees the note before the deletion.
+// GoneWrites returns the notes of actions that share a transaction. They precede all other writes,
+// so that a watcher sees the note before the deletion.
 func GoneWrites(together []*Action, lease store.LeaseID) []store.Write {
 	var out []store.Write
 	for _, a := range together {
@@ -257,13 +256,13 @@ func GoneWrites(together []*Action, lease store.LeaseID) []store.Write {
 	return out
 }
 
-// Deletes reports whether a transaction of these actions needs the lease that notes are written on.
+// Deletes reports whether a transaction of these actions needs the lease for notes.
 func Deletes(together []*Action) bool {
 	return slices.ContainsFunc(together, func(a *Action) bool { return len(a.Gone) > 0 })
 }
 
-// noteDeletions adds to each action the notes of the records that it deletes. That is done here for
-// all of them, so that no decider can forget one.
+// noteDeletions adds to each action the notes of the records that it deletes. It does so in one
+// place, so that no decider can forget one.
 func noteDeletions(s *Snapshot, actions []Action, now time.Time) {
 	for i := range actions {
 		a := &actions[i]

@@ -4,7 +4,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// removeAllDead takes up the dead first: they wait for no budget, but use it.
+// removeAllDead handles dead members first: they wait for no budget, but use it.
 func (d *healing) removeAllDead() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
@@ -24,13 +24,13 @@ func (d *healing) withdrawFailed() {
 	}
 }
 
-// removeDead removes a dead member at once, and in the same transaction records who takes its
-// place; under the policy restart it is restarted instead, if its machine exists (DET-4).
+// removeDead removes a dead member at once, and records its replacement in the same transaction.
+// Under the policy restart, the member is restarted instead if its machine exists (DET-4).
 func (d *healing) removeDead(sl *slot, m *member) {
 	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next cache
 		return
 	}
-	surplus := d.surplus() // in a surplus it goes all the same (REC-4)
+	surplus := d.surplus() // a surplus member is removed in any case (REC-4)
 	if d.protectedFromHealing(m) || !surplus && d.notToBeHealed(m) {
 		return
 	}
@@ -57,8 +57,8 @@ func (d *healing) removeDead(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// restartDead restarts a dead machine in its place, if that is the policy and it may help. Beside
-// another one in the slot it only would be one too many.
+// restartDead restarts a dead machine in its place, if that is the policy and it may help. If
+// another member fills the slot, a restart would only create a surplus.
 func (d *healing) restartDead(sl *slot, m *member) bool {
 	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() ||
 		len(d.others(m, (*member).fills)) > 0 {
@@ -79,5 +79,5 @@ func (d *healing) restartDead(sl *slot, m *member) bool {
 	return true
 }
 
-// unwantedOrdered reports whether it has to go whether it works or not.
+// unwantedOrdered reports whether a member has to go whether it works or not.
 func (m *member) unwantedOrdered() bool { return m.Record.Condemned != nil || m.doom.rule != "" }

@@ -11,11 +11,11 @@ import (
 type doom struct {
 	rule  string
 	cause store.Cause
-	by    time.Time // when it ends, if that is known
+	by    time.Time // when it ends, if known
 }
 
-// doomOf reads it from the record, or from the evacuation of its zone, which is an order for all
-// that is there (DRAIN-3).
+// doomOf reads a member's doom from its record, or from the evacuation of its zone, which applies
+// to every instance there (DRAIN-3).
 func (v *view) doomOf(m *member) doom {
 	if r := m.Record.Doomed; r != nil {
 		return doom{rule: r.Rule, cause: reason.Known(r.Cause, r.Why), by: v.ends(m.Due, store.TimerDoomed, r.Deadline)}
@@ -30,10 +30,10 @@ func (v *view) doomOf(m *member) doom {
 	return doom{}
 }
 
-// noticed reports whether the provider has said that it will take the machine away: its replacement
-// waits for no budget (SPOT-2).
+// noticed reports whether the provider has announced that it will take the machine away: the
+// replacement waits for no budget (SPOT-2).
 func (m *member) noticed() bool { return m.Record.Doomed != nil && m.Record.Doomed.Rule == "SPOT-2" }
 
-// asMade is how soon after its agent's start a notice is seen that was there before the machine
-// was.
+// asMade is how soon after the agent's start a notice counts as having been there before the
+// machine was.
 const asMade = 10 * time.Second

@@ -11,15 +11,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// draft is a group as it will be once the actions decided so far have happened. It collects what is
-// decided; the deciders below decide. Each has the draft, and in it all the others.
+// draft is a group as it will be once the actions decided so far have happened. It collects the
+// decisions of the deciders below. Each decider has the draft, and through it all other deciders.
 type draft struct {
 	fleet
 
 	actions []Action
 	blocked []store.Blocked
-	notes   []Note // journal entries of what is new in the status
-	made    int    // how many IDs this plan has given out for the group
+	notes   []Note // journal entries for what is new in the status
+	made    int    // number of IDs that this plan has given out for the group
 
 	// In the order in which decide uses them.
 	damage    damage
@@ -46,12 +46,12 @@ type draft struct {
 	status    status
 	provider  providerCalls
 
-	// What several of them ask.
+	// Used by several of them.
 	budget  budget
 	windows windows
 }
 
-// connect gives every decider the draft.
+// connect gives the draft to every decider.
 func (d *draft) connect() {
 	d.damage.draft, d.storms.draft, d.roll.draft, d.stages.draft, d.analysis.draft = d, d, d, d, d
 	d.templates.draft, d.progress.draft, d.agents.draft, d.orders.draft, d.drills.draft = d, d, d, d, d
@@ -70,9 +70,9 @@ type member struct {
 	slot     *slot  // nil if it is on demand
 	touched  bool   // an action of this plan changes its record
 	drilled  bool   // this plan orders the end of its machine
-	quiet    bool   // it is taken out of its load balancers to be restarted
-	movesTo  string // the zone to which this plan moves its creation
-	// fallsBack: this plan makes it on demand, as there is no spot capacity
+	quiet    bool   // it leaves its load balancers for a restart
+	movesTo  string // the zone that this plan moves its creation to
+	// fallsBack: this plan creates it on demand, for lack of spot capacity
 	fallsBack bool
 }
 
@@ -83,27 +83,27 @@ func (m *member) gone() bool { return m.phase == store.Deleting }
 
 func (m *member) dead() bool { return m.judgment.Verdict == store.Dead }
 
-// failing reports whether it must be healed.
+// failing reports whether the member must be healed.
 func (m *member) failing() bool { return m.judgment.Verdict.Failed() }
 
-// unwanted reports whether it must go once its place is taken.
+// unwanted reports whether the member must go once its place is taken.
 func (m *member) unwanted() bool {
 	return m.failing() || m.Record.Condemned != nil || m.doom.rule != ""
 }
 
-// working reports whether nothing speaks against what it does now.
+// working reports whether there is no evidence against the member.
 func (m *member) working() bool {
 	return m.judgment.Verdict == store.Live || m.judgment.Verdict == store.Doomed
 }
 
-// healthy reports whether a member works and has reported so from its present boot: one that has
-// only just come back has proved nothing yet.
+// healthy reports whether a member works and has reported so since its present boot: a member that
+// has just come back has not proved anything yet.
 func (m *member) healthy() bool {
 	return m.phase == store.Running && m.Record.Phase == store.Running && m.working() && reportIsCurrent(m.Instance) &&
 		m.Report.Record.Healthy
 }
 
-// fills reports whether it can fill its slot.
+// fills reports whether the member can fill its slot.
 func (m *member) fills() bool {
 	return m.Record.Managed && (m.phase.Fills() && !m.dead() || m.phase == store.Finished)
 }
@@ -114,18 +114,18 @@ type slot struct {
 	number  int
 	members []*member  // oldest first
 	only    [1]*member // where members is if there is one
-	retry   time.Time  // not to be filled before, if it flaps
-	giveUp  time.Time  // given up then, if it flaps still
+	retry   time.Time  // not to be filled before this time, if it flaps
+	giveUp  time.Time  // when it is given up, if it still flaps
 	touched bool
-	waited  bool           // its record says that it is to be filled again
+	waited  bool           // its record says that it has to be filled again
 	damaged *store.Damaged // the record of its instance is lost or unreadable
 	filled  int            // members that fill it
 	up      int            // members that have fully booted and are not down
 	well    int            // members that are healthy
-	zone    string         // of the member that will stay, if it is counted in the crowd
+	zone    string         // zone of the member that will stay, if it is counted in the crowd
 	counted bool
 	spot    bool // that member is a spot machine
-	flapped bool // on an earlier template, until a new one started it over
+	flapped bool // on an earlier template, until a new one reset it
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
@@ -166,8 +166,8 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 
 func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
-// resetForNewTemplate has a slot start over on a new template (FLAP-7). It is written with the
-// slot's next change; until then every leader comes to the same.
+// resetForNewTemplate resets a slot for a new template (FLAP-7). The reset is written with the
+// slot's next change; until then every leader derives the same.
 func (v *view) resetForNewTemplate(sl *slot) {
 	r := &sl.Record
 	if v.spec == nil || r.Template == "" || r.Template == v.hash {
@@ -180,7 +180,7 @@ func (v *view) resetForNewTemplate(sl *slot) {
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// older orders members by when their records were made; drafted ones are the youngest.
+// older orders members by the creation of their records; drafted ones are the youngest.
 func older(a, b *member) bool {
 	if a.Created != b.Created {
 		return b.Created == 0 || a.Created != 0 && a.Created < b.Created
@@ -198,8 +198,8 @@ func (d *draft) newMember(sl *slot, replaces string, why motive) (*member, store
 	return m, store.Put(m.Key, store.Encode(rec))
 }
 
-// newRecord is the record of a new instance of the group, made from the template that is due
-// (ROLL-9). Without a slot it is on demand.
+// newRecord returns the record of a new instance of the group, made from the template that is due
+// (ROLL-9). Without a slot the instance is on demand.
 func (d *draft) newRecord(sl *slot, why motive) store.Instance {
 	number, from := -1, d.templates.source(sl, why.purpose)
 	if sl != nil {
@@ -220,7 +220,7 @@ func (d *draft) newRecord(sl *slot, why motive) store.Instance {
 	return rec
 }
 
-// join adds a member that this plan makes.
+// join adds a member that this plan creates.
 func (d *draft) join(rec store.Instance) *member {
 	m := &member{Instance: &Instance{}, phase: rec.Phase, touched: true}
 	m.Record, m.Key = rec, d.s.Keys.Instance(rec.ID)
@@ -244,9 +244,9 @@ func (d *draft) join(rec store.Instance) *member {
 	return m
 }
 
-const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words come of it
+const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words appear
 
-// newID makes an ID that was never used: it depends on the revision of the cache, which only
+// newID returns an ID that was never used: it depends on the revision of the cache, which only
 // grows, and on the term's seed.
 func (d *draft) newID(slot int) string {
 	place := fmt.Sprint(slot)
@@ -256,7 +256,7 @@ func (d *draft) newID(slot int) string {
 	return fmt.Sprintf("%s-%s-%s", d.g.Name, place, d.unique(place))
 }
 
-// unique are six letters that no other call on any cache gives for the group.
+// unique returns six letters that no other call with any cache returns for the group.
 func (d *draft) unique(of string) string {
 	d.made++
 	h := fnv.New64a()
@@ -270,7 +270,7 @@ func (d *draft) unique(of string) string {
 	return string(suffix)
 }
 
-// share is a number of [0,1) that is always the same for the same words.
+// share maps words to a number in [0,1), always the same for the same words.
 func share(words ...string) float64 {
 	h := fnv.New64a()
 	for _, w := range words {
@@ -278,13 +278,14 @@ func share(words ...string) float64 {
 		_, _ = h.Write([]byte{0})
 	}
 	v := h.Sum64()
-	v ^= v >> 33 // the last letters, in which IDs differ, have to reach the upper half
+	v ^= v >> 33 // IDs differ in their last letters, which must affect the upper half
 	v *= 0xff51afd7ed558ccd
 	v ^= v >> 33
 	return float64(v>>11) / (1 << 53)
 }
 
-// step is an action that takes a member to another phase, with all that such an action compares.
+// step appends an action that takes a member to another phase, with everything that such an action
+// compares.
 func (d *draft) step(m *member, to store.Phase, rule string, what store.Effect, why store.Cause,
 	facts []store.Fact, change func(*store.Instance),
 ) *Action {
@@ -306,7 +307,7 @@ func (d *draft) step(m *member, to store.Phase, rule string, what store.Effect, 
 		change(&rec)
 	}
 	if rec.Restart != nil && rec.Restart != m.Record.Restart {
-		rec.Since = d.now.UTC() // a restart at the next level has its own time
+		rec.Since = d.now.UTC() // the next level of a restart has its own time
 	}
 	a.Writes = []store.Write{store.Put(m.Key, store.Encode(rec))}
 	d.add(m, -1)
@@ -316,7 +317,7 @@ func (d *draft) step(m *member, to store.Phase, rule string, what store.Effect, 
 	return &d.actions[len(d.actions)-1]
 }
 
-// with adds to a cause what else a reader has to know.
+// with adds further details to a cause.
 func with(c store.Cause, add func(*store.CauseAlso)) store.Cause {
 	var a store.CauseAlso
 	if c.Also != nil {
@@ -327,12 +328,12 @@ func with(c store.Cause, add func(*store.CauseAlso)) store.Cause {
 	return c
 }
 
-// orderedBy is the cause of what an operator ordered.
+// orderedBy returns the cause of work that an operator ordered.
 func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.CauseOrder, By: operator} }
 
-// Update is the least that brings an instance up to date with what its group wants, and why
-// (ROLL-2): ActionLiveUpdate, ActionRestart or ActionRecreate; "" if it is up to date. Whether and
-// when that happens is for Compute to say.
+// Update returns the least action that brings an instance up to date with its group, and why
+// (ROLL-2): ActionLiveUpdate, ActionRestart or ActionRecreate; "" if it is up to date. Compute
+// decides whether and when that happens.
 func Update(in store.Instance, wanted store.Group) (action, why string) {
 	v := &view{spec: &wanted, hash: wanted.InstanceSpec().TemplateHash()}
 	m := &member{Instance: &Instance{}}

@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// drains goes on with what is draining.
+// drains continues the drains of members.
 type drains struct{ *draft }
 
-// retire takes a member on its way out: to draining if there is something to be waited for, else
-// past the point of no return (DRAIN-1, HEAL-14).
+// retire starts the removal of a member: it drains if there is something to wait for, otherwise it
+// is deleted, which cannot be undone (DRAIN-1, HEAL-14).
 func (d *draft) retire(m *member, why motive, what store.EffectKind, facts []store.Fact,
 	also ...store.Condition,
 ) *Action {
@@ -28,7 +28,7 @@ func (d *draft) retire(m *member, why motive, what store.EffectKind, facts []sto
 			Lost:  m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
 		}
 		if m.inTraffic() && len(m.Record.Spec.Drain.Hook) > 0 {
-			rec.Token = "" // its agent is told once its load balancers send it nothing new: see leavesTraffic
+			rec.Token = "" // leavesTraffic notifies its agent, once its load balancers send no new connections
 		}
 		if patience > 0 {
 			t := d.timer(patience)
@@ -45,9 +45,10 @@ func (d *draft) retire(m *member, why motive, what store.EffectKind, facts []sto
 	return a
 }
 
-// drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
-// served, or has neither a hook nor load balancers. What a notice has doomed goes on serving
-// without a hook too, until its replacement does or the notice's time is over (SPOT-2).
+// drainTime returns how long a member may drain. It returns false if there is nothing to wait for:
+// the member is dead, has never served, or has neither a hook nor load balancers. A member whose
+// machine will end by a notice keeps serving even without a hook, until its replacement serves or
+// the notice's time is over (SPOT-2).
 func (v *view) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
 	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping ||
@@ -56,7 +57,7 @@ func (v *view) drainTime(m *member) (time.Duration, bool) {
 		return 0, false
 	}
 	if m.noticed() {
-		left := length // else its end is unknown
+		left := length // otherwise its end is unknown
 		if !m.doom.by.IsZero() {
 			left = max(0, m.doom.by.Sub(v.now))
 			if (len(hook) > 0 || m.inTraffic()) && length > 0 {
@@ -68,8 +69,8 @@ func (v *view) drainTime(m *member) (time.Duration, bool) {
 	return length, (len(hook) > 0 || m.inTraffic()) && length > 0
 }
 
-// relieved ends a drain without a hook once a healthy instance has taken the member's place:
-// nothing else is waited for.
+// relieved ends a drain without a hook once a healthy instance has taken the member's place: there
+// is nothing else to wait for.
 func (d *drains) relieved(m *member) bool {
 	if len(m.Record.Spec.Drain.Hook) > 0 || len(m.Record.Traffic) > 0 && !m.noticed() || !d.traffic.trafficEnded(m) {
 		return false
@@ -83,9 +84,8 @@ func (d *drains) relieved(m *member) bool {
 	return true
 }
 
-// follow goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
-// timer, or the machine's death; and an instance that was only lost comes back if its agent does
-// (DET-15).
+// follow continues drains. A drain ends with its hook, with an acknowledgement, with its timer, or
+// with the machine's death. An instance that was only lost returns if its agent does (DET-15).
 func (d *drains) follow() {
 	for _, m := range d.members {
 		if m.Record.Phase != store.Draining || m.touched {
@@ -109,7 +109,7 @@ func (d *drains) follow() {
 			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrained, Text: rec.Done})
 		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() &&
 			m.Report.Record.Drained == rec.Token && d.traffic.trafficEnded(m):
-			// without one that says nothing
+			// without a timer, the record has no end
 			a := d.drained(m, "DRAIN-1", of(store.CauseHookEnded))
 			a.Conditions = append(a.Conditions, m.Report.Unchanged())
 		case len(m.Record.Spec.Drain.Hook) == 0 && m.inTraffic() && d.traffic.trafficEnded(m):
@@ -143,8 +143,8 @@ func drainedFor(m *member) string {
 	return m.Record.Last.Why
 }
 
-// comesBack takes back an instance that was lost, once its agent reports again, unless its slot is
-// better off without it.
+// comesBack restores a lost instance once its agent reports again, unless its slot is better off
+// without it.
 func (d *drains) comesBack(m *member, rec *store.Drain) bool {
 	if !rec.Lost || !m.working() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || m.unwanted() ||
 		d.spec == nil || d.spec.Deleting || d.spec.Stopped {
@@ -166,8 +166,8 @@ func (d *drains) comesBack(m *member, rec *store.Drain) bool {
 	return true
 }
 
-// drainsAfterAll has an instance that was lost and came back, and is not wanted any more, drain
-// like any other: until now its agent was told nothing of it.
+// drainsAfterAll drains a lost instance that came back and is no longer wanted. Until now its agent
+// was not notified.
 func (d *drains) drainsAfterAll(m *member) {
 	if m.slot != nil && m.slot.touched {
 		return // decided on the next cache
@@ -177,13 +177,14 @@ func (d *drains) drainsAfterAll(m *member) {
 		m.facts(), func(r *store.Instance) {
 			drain := *r.Drain
 			drain.Lost = false
-			drain.Timer = d.timer(drain.Timer.For.D()) // it hears of it only now
+			drain.Timer = d.timer(drain.Timer.For.D()) // its agent is notified only now
 			r.Drain = &drain
 		})
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
-// draining lists who is leaving a slot, so that who fills it can say whose place it takes.
+// draining names the members that are leaving a slot, so that the journal says which one a new
+// member replaces.
 func draining(sl *slot) string {
 	i := slices.IndexFunc(sl.members, func(m *member) bool { return !m.phase.Fills() || m.dead() })
 	if i < 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostDrilled bounds the instances of one drill. Their records share a transaction.
+// mostDrilled limits the instances of one drill. Their records share a transaction.
 const mostDrilled = 50
 
 // drills begins drills, by order and by schedule.
@@ -18,9 +18,9 @@ type drills struct {
 	due time.Time // see store.Status
 }
 
-// drill has the machines of instances ended as if they had failed, or the agent or workload of one
-// (DAY-6). The mark in their records is the intent; providerCalls, or what the gateway tells the
-// agent, follows from it. It keeps what follows from being blamed on anything.
+// drill ends the machines, agents or workloads of instances as if they had failed (DAY-6). The mark
+// in their records is the intent; the provider calls, or the gateway's message to the agent, follow
+// from it. Because of the mark, nothing is blamed for the consequences.
 func (d *drills) drill(r store.Versioned[store.Request], kind store.DrillKind, members []*member) {
 	if !d.mayAct() {
 		d.actions = append(d.actions, refuse(r, "nothing is done in the group now: it is paused, or the shard is on hold"))
@@ -36,7 +36,7 @@ func (d *drills) drill(r store.Versioned[store.Request], kind store.DrillKind, m
 	}
 }
 
-// cannot returns why a drill is refused; "" if it is not.
+// cannot returns why a drill is refused; "" if it may begin.
 func (d *drills) cannot(kind store.DrillKind, members []*member) string {
 	if why := d.cannotBear(members); why != "" {
 		return why
@@ -44,8 +44,8 @@ func (d *drills) cannot(kind store.DrillKind, members []*member) string {
 	return d.cannotFail(kind, members[0])
 }
 
-// cause marks the instances that are to fail; nil if another action of this plan changes one of
-// them.
+// cause marks the instances that are to fail. It returns nil if another action of this plan changes
+// one of them.
 func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	for _, m := range members {
 		if m.touched {
@@ -78,8 +78,8 @@ func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	return a
 }
 
-// cannotFail returns why the agent of an instance cannot cause a failure; "" if it can, or need
-// not.
+// cannotFail returns why an instance's agent cannot cause the failure; "" if it can, or if it is
+// not needed.
 func (d *drills) cannotFail(kind store.DrillKind, m *member) string {
 	switch {
 	case kind == store.DrillMachine:
@@ -95,7 +95,7 @@ func (d *drills) cannotFail(kind store.DrillKind, m *member) string {
 	}
 }
 
-// inZone returns the instances of the group in a zone that fill slots.
+// inZone returns the group's instances in a zone that fill slots.
 func (f *fleet) inZone(zone string) (found []*member) {
 	for _, m := range f.members {
 		if m.Record.Managed && m.Record.Zone == zone && zone != "" && m.phase.Fills() {
@@ -105,8 +105,9 @@ func (f *fleet) inZone(zone string) (found []*member) {
 	return found
 }
 
-// cannotBear returns why the group could not bear the end of these machines; "" if it can. One is
-// always borne by a group of two or more that is well; several only within max_unavailable.
+// cannotBear returns why the group could not survive the end of these machines; "" if it can. A
+// healthy group of two or more can always lose one; it can lose several only within
+// max_unavailable.
 func (d *drills) cannotBear(members []*member) string {
 	if len(members) == 0 {
 		return "the group has no instance there"
@@ -157,16 +158,17 @@ func (d *drills) cannotBear(members []*member) string {
 	return ""
 }
 
-// mustHalt reports whether the provider is to be asked to end a machine for a drill. It is asked
-// once: a leader that finds that it was about to be asked does not ask again. If anything but the
-// drill is wrong by now, or the order lies in the future by a wrong clock, it is not asked at all.
+// mustHalt reports whether the provider has to end a machine for a drill. It is asked once: a
+// leader that finds the call already announced does not repeat it. If the group has any other
+// trouble by now, or if a wrong clock has dated the order into the future, the provider is not
+// asked at all.
 func (d *drills) mustHalt(m *member) bool {
 	drill := m.Record.Drill
 	return d.spec != nil && m.Record.Drilled(d.now) && !drill.Asked && m.phase == store.Running &&
 		d.now.Before(drill.At.Add(store.DrillBegins)) && d.onlyDrilled()
 }
 
-// onlyDrilled reports whether the group is well but for instances that are drilled.
+// onlyDrilled reports whether the group is healthy apart from instances with a drill.
 func (d *drills) onlyDrilled() bool {
 	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) {
 		return false

@@ -7,16 +7,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// drillAhead is how far in the future a time may lie at which a drill was dealt with. Clocks that
-// are put right by so little repeat no drill; one that lies further was noted by a wrong clock.
+// drillAhead is how far in the future the recorded time of the last drill may lie. If clocks are
+// corrected by up to this much, no drill repeats; a time further ahead was recorded by a wrong
+// clock.
 const drillAhead = 5 * time.Minute
 
-// bySchedule is who orders scheduled drills.
+// bySchedule is the operator's name that scheduled drills use.
 const bySchedule = "schedule"
 
-// follow begins a scheduled drill when its time comes, or leaves it out (DAY-6). The mark in
-// the instances' records comes first; the status notes the time once a mark is there. So a leader
-// that dies in between neither repeats a drill nor forgets one. One that is late is left out.
+// follow begins a scheduled drill when its time comes, or skips it (DAY-6). The mark in the
+// instances' records comes first; the status records the time once a mark exists. So a leader that
+// dies in between neither repeats nor forgets a drill. A late drill is skipped.
 func (d *drills) follow() {
 	if d.spec == nil || len(d.spec.Drills) == 0 {
 		return
@@ -32,7 +33,7 @@ func (d *drills) follow() {
 		d.due = due // a schedule begins with the next time
 		return
 	case old.DrillDue.After(d.now.Add(drillAhead)):
-		d.due = due // else none would begin until then
+		d.due = due // otherwise no drill would begin until then
 		d.tell("DAY-6", effect(store.EffectDrillsGoOn), store.Cause{
 			Text: "the last one is noted for " + old.DrillDue.Format(time.RFC3339) + ", by a clock that was wrong",
 		})
@@ -65,8 +66,8 @@ func (d *drills) follow() {
 	d.tell("DAY-6", effect(store.EffectDrillLeftOut), store.Cause{Text: why})
 }
 
-// notNow returns why no scheduled drill begins now, whatever the group could bear; "" if
-// one may.
+// notNow returns why no scheduled drill may begin now, whatever the group could survive; "" if one
+// may.
 func (d *drills) notNow(due time.Time) string {
 	switch {
 	case !d.now.Before(due.Add(store.DrillBegins)):
@@ -82,7 +83,7 @@ func (d *drills) notNow(due time.Time) string {
 	}
 }
 
-// oldest is the running instance that has filled its slot for the longest time.
+// oldest returns the running instance that has filled its slot for the longest time.
 func (f *fleet) oldest() []*member {
 	var oldest *member
 	for _, m := range f.members {

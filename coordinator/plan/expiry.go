@@ -19,9 +19,9 @@ type age struct {
 	since  time.Time
 }
 
-// ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
-// always the same for an instance, keeps a group that was born together from dying together
-// (EXP-2).
+// ageOf compares an instance's age with the maximum of its group. A spread of up to a tenth, fixed
+// for each instance, keeps the instances of a group that were created together from expiring
+// together (EXP-2).
 func (d *expiry) ageOf(m *member) age {
 	if d.spec == nil || m.Born.IsZero() || m.phase == store.Deleting || m.phase == store.Finished {
 		return age{}
@@ -69,9 +69,9 @@ func (d *expiry) tooOld(m *member, rule, name string, limit time.Duration, jitte
 	}
 }
 
-// expire makes replacements for instances that have grown too old. Theirs is the slot until the
-// replacement is healthy: then settle lets them go. Forced expiry comes before healing, the other
-// after it and only while all is well (REC-5, EXP-1).
+// expire creates replacements for instances that are too old. The old instance keeps the slot until
+// its replacement is healthy; then settle removes it. Forced expiry comes before healing, other
+// expiry after it and only while the whole group is healthy (REC-5, EXP-1).
 func (d *expiry) expire(forced bool) {
 	var old []*member
 	for _, sl := range d.order {
@@ -94,8 +94,8 @@ func (d *expiry) expire(forced bool) {
 	}
 }
 
-// replaceOld requests a replacement if there is room for one; false if there is none for the others
-// either.
+// replaceOld requests a replacement if there is room for one. It returns false if there is no room
+// for the others either.
 func (d *expiry) replaceOld(m *member) bool {
 	what, most := m.task(store.WorkExpire), d.budget.boundsOf(d.spec.Budget.Expiry).expansion
 	switch {
@@ -105,7 +105,7 @@ func (d *expiry) replaceOld(m *member) bool {
 	case d.tooEarly(m, what):
 		return true
 	case d.flapping.waits(m.slot, what):
-		return true // what was made in its place has failed too often (FLAP-2)
+		return true // its replacements have failed too often (FLAP-2)
 	case most == 0:
 		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
 		return false
@@ -128,17 +128,17 @@ func (d *expiry) replaceOld(m *member) bool {
 	return m.age.forced
 }
 
-// rollProvesFirst reports whether the room of a replacement belongs to a roll that has yet to prove
-// its template. Expiry would fill it from the last good template, and where instances expire faster
-// than they are replaced the roll would never begin.
+// rollProvesFirst reports whether a roll that has yet to prove its template needs the room of a
+// replacement. Expiry would fill it from the last good template; where instances expire faster than
+// they are replaced, the roll would never begin.
 func (d *expiry) rollProvesFirst(m *member) bool {
 	return d.templates.fallback != nil && !d.roll.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive &&
 		d.outdated(m)
 }
 
 // tooEarly reports whether the expiry of a member waits for a window or the end of a freeze, and
-// records why. One past its forced age waits for at most expiry.forced_grace, and one past
-// spot.max_lifetime for none.
+// records why. A member past its forced age waits for at most expiry.forced_grace; one past
+// spot.max_lifetime does not wait.
 func (d *expiry) tooEarly(m *member, what task) bool {
 	if m.age.rule == "SPOT-3" {
 		return false

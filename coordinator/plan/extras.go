@@ -11,17 +11,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// nobodys is the group of an extra machine whose tag names none. No operator can name a group so.
+// nobodys is the group of an extra machine whose tag names no group. Operators cannot use this
+// name.
 const nobodys = "(none)"
 
-// holdForExtras puts the shard on hold when there are more machines without a record than
-// mistakes explain: then rather the records are wrong, restored from an old backup say, and the
-// machines run real workloads (SAFE-12).
+// holdForExtras puts the shard on hold when there are more machines without a record than mistakes
+// explain. Then it is more likely that the records are wrong, for example restored from an old
+// backup, and that the machines run real workloads (SAFE-12).
 func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	var names []string
 	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
 	for _, x := range s.Extras {
-		if !x.Stray && !x.Lost && now.Sub(x.Since) >= patience { // what was lost is counted by holdForDamage
+		if !x.Stray && !x.Lost && now.Sub(x.Since) >= patience { // holdForDamage counts lost records
 			names = append(names, x.Instance)
 		}
 	}
@@ -44,8 +45,9 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	}, true
 }
 
-// planExtras takes up machines without a record, once they were seen for long enough, so that
-// they are removed like any other (REC-8). The record comes first, so that one wins.
+// planExtras adopts machines without a record for removal, once they have been listed for long
+// enough, so that they are removed like any other (REC-8). The record comes first, so that only one
+// leader succeeds.
 func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	grace := s.Shard.Record.Settings.OrphanGrace.D()
 	extras := slices.SortedFunc(slices.Values(s.Extras),
@@ -57,12 +59,12 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			continue
 		}
 		due := x.Since.Add(grace)
-		// by wall clocks, which can only make it wait for another whole grace
+		// by wall clocks, which can at most add a second grace period
 		if r := s.Shard.Record.Reviewed; r != nil {
 			due = store.Later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
 		}
 		due = store.Later(due, s.GraceEnd)
-		if !x.Gone { // with a note its agent is told to stop, and is no stray
+		if !x.Gone { // its agent is told to stop because of the note, and is no stray
 			due = store.Later(due, s.UnnotedUntil)
 		}
 		if now.Before(due) {
@@ -102,7 +104,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	return actions, next
 }
 
-// laterOf is a time that is still to come, or none.
+// laterOf returns a time if it is still to come, else zero.
 func laterOf(now, at time.Time) time.Time {
 	if at.After(now) {
 		return at
@@ -114,7 +116,7 @@ func (x *Extra) machine() store.Fact {
 	return store.Fact{Kind: store.FactMachine, Name: x.Provider, Text: x.Ref}
 }
 
-// unwanted is how it is known that the machine is not wanted.
+// unwanted returns the evidence that the machine is not wanted.
 func (x *Extra) unwanted() string {
 	switch {
 	case x.Gone:
@@ -126,9 +128,9 @@ func (x *Extra) unwanted() string {
 	}
 }
 
-// adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that
-// the order names, else the one that the machine had, else a free one, else on demand. What it was
-// made from its claim tells; where there is none, a roll replaces it in time.
+// adopt adopts an extra machine into its group, as an operator ordered (REC-8): into the slot that
+// the order names, else the machine's former slot, else a free one, else on demand. Its template
+// comes from its claim; without a claim, a roll replaces it later.
 func (d *orders) adopt(r store.Versioned[store.Request]) {
 	i := slices.IndexFunc(d.g.Extras, func(x Extra) bool { return x.Instance == r.Record.Instance })
 	if i < 0 || d.spec == nil {
@@ -146,7 +148,7 @@ func (d *orders) adopt(r store.Versioned[store.Request]) {
 	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true,
 		templateUnknown
 	rec.Site = x.Site
-	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
+	rec.Config, rec.Spec.Provider = "", x.Provider // the machine's provider, whatever the group's is by now
 	facts := append(requested(r), x.machine())
 	if c := x.Claim; c != nil {
 		rec.Template, rec.Relaunch = c.Template, c.Relaunch
@@ -189,7 +191,7 @@ func (d *orders) adopt(r store.Versioned[store.Request]) {
 	d.actions = append(d.actions, a)
 }
 
-// cannotAdopt returns why an order to adopt contradicts what is known, or "".
+// cannotAdopt returns why an order to adopt contradicts what is known; "" if it does not.
 func (d *orders) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	of := x.Group
 	if x.Claim != nil {
@@ -239,8 +241,9 @@ func (d *orders) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot
 	return nil, false
 }
 
-// hasPlace reports whether a machine may have its old slot back although the number is beyond the
-// size, as after the group has shrunk: its lost record holds the slot, or the group lacks one.
+// hasPlace reports whether a machine may have its former slot back although the number exceeds the
+// size, for example after the group has shrunk: its lost record holds the slot, or the group lacks
+// an instance.
 func (f *fleet) hasPlace(n int, x *Extra) bool {
 	if sl := f.slots.get(n); sl != nil && sl.damaged != nil {
 		return sl.damaged.Instance == x.Instance
@@ -248,10 +251,10 @@ func (f *fleet) hasPlace(n int, x *Extra) bool {
 	return f.inUse() < f.spec.Size
 }
 
-// deserted returns the instance whose slot a machine may take because its claim has that slot: the
-// record is from an older copy of etcd's data, its agent has no session, and two Lists in a row
-// show no machine of it, or one that is down. "" if there is no such instance, or another one is
-// there.
+// deserted returns the instance whose slot a machine may take because the machine's claim has that
+// slot: the record comes from an older copy of etcd's data, its agent has no session, and two Lists
+// in a row show its machine as missing or down. It returns "" if there is no such instance, or if
+// the slot has another one.
 func (sl *slot) deserted(x *Extra) (id string) {
 	if x.Claim == nil || x.Claim.Slot != sl.number {
 		return ""
@@ -269,7 +272,7 @@ func (sl *slot) deserted(x *Extra) (id string) {
 	return id
 }
 
-// place is where a machine without a record was: by its claim, else by its own name.
+// place returns where a machine without a record was: by its claim, else by its name.
 func (x *Extra) place() (slot int, onDemand, known bool) {
 	if c := x.Claim; c != nil {
 		return c.Slot, c.Slot < 0, true
@@ -278,7 +281,7 @@ func (x *Extra) place() (slot int, onDemand, known bool) {
 	return slot, onDemand, known && (x.Group == "" || group == x.Group)
 }
 
-// PlaceOf reads from an instance's ID which group and slot it was made for: see newID.
+// PlaceOf reads from an instance's ID which group and slot it was created for: see newID.
 func PlaceOf(id string) (group string, slot int, onDemand, known bool) {
 	rest, letters, ok := cutLast(id)
 	if !ok || letters == "" {

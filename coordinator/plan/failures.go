@@ -11,8 +11,8 @@ import (
 // flapping counts the failures of slots, and makes those that fail again and again wait.
 type flapping struct{ *draft }
 
-// note records that a failure has made a slot flap: what failed stays as it is until the
-// wait is over.
+// note records that a failure makes a slot flap: the failed member stays as it is until the wait is
+// over.
 func (d *flapping) note(sl *slot, m *member) {
 	rule := "FLAP-1"
 	if sl.Record.Errored != "" {
@@ -24,9 +24,9 @@ func (d *flapping) note(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, fails on a
-// template that is not wanted any more, or has failed for as long as DET-10 gives. It is no failure
-// of the slot (HEAL-13).
+// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, the
+// template is no longer wanted and the call fails, or it has failed for as long as DET-10 allows.
+// That is no failure of the slot (HEAL-13).
 func (d *healing) giveUp(m *member) {
 	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy &&
 		(m.Record.Converts || !d.zoning.withdrawRebalance(m)) {
@@ -54,7 +54,7 @@ func (d *healing) giveUp(m *member) {
 	}
 }
 
-// patience is how long a creation may keep failing before the room that it takes goes to another.
+// patience is how long a creation may keep failing before it is withdrawn to make room.
 func (m *member) patience() time.Duration {
 	if limit := m.Record.Spec.MaxChecking.D(); limit > 0 {
 		return limit
@@ -62,7 +62,7 @@ func (m *member) patience() time.Duration {
 	return m.Record.Spec.RegistrationTimeout.D()
 }
 
-// mostFailures is how many failures a slot remembers: as many as flap.failures may demand.
+// mostFailures is how many failures a slot remembers: the maximum of flap.failures.
 const mostFailures = 100
 
 // fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
@@ -104,8 +104,8 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 	return true
 }
 
-// delay is how long a slot waits that was made to wait so often before: it doubles up to a limit,
-// and some noise keeps slots from trying in step (FLAP-2).
+// delay returns how long a slot waits after the given number of earlier waits: the wait doubles up
+// to a limit, and noise keeps slots from retrying in step (FLAP-2).
 func (v *view) delay(number, before int) time.Duration {
 	f := v.spec.Flap
 	delay := f.MinDelay.D()
@@ -117,15 +117,15 @@ func (v *view) delay(number, before int) time.Duration {
 	return max(time.Second, (delay + noise).Round(100*time.Millisecond))
 }
 
-// giveSlotUp leaves a slot as it is until an operator says otherwise (FLAP-3).
+// giveSlotUp stops healing a slot until an operator orders a retry (FLAP-3).
 func (d *flapping) giveSlotUp(sl *slot, why store.Cause) {
 	sl.Record.ErroredCause, sl.Record.Errored = why, reason.Short(why)
 	sl.Record.Retry, sl.Record.GiveUp = nil, nil
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// giveUpLong gives up the slots that have flapped for too long, unless an instance in them is
-// well.
+// giveUpLong gives up the slots that have flapped for too long, unless they have a healthy
+// instance.
 func (d *flapping) giveUpLong() {
 	for _, sl := range d.order {
 		if sl.Record.GiveUp == nil || sl.Record.Errored != "" || sl.touched || sl.well > 0 {
@@ -156,7 +156,7 @@ func (d *flapping) waits(sl *slot, what task) bool {
 	return false
 }
 
-// givenUp is why the slot is given up.
+// givenUp returns why the slot is given up.
 func (sl *slot) givenUp() store.Cause { return reason.Known(sl.Record.ErroredCause, sl.Record.Errored) }
 
 // waits is the effect that a slot is not filled now, and for how long.
@@ -193,8 +193,8 @@ func (d *flapping) blockFlapping(sl *slot, what task) {
 	d.block("FLAP-2", what, store.BlockedByFlapping, of)
 }
 
-// writeSlot adds the slot's record, which every change of who is in it compares and writes: two
-// plans can never fill one slot twice.
+// writeSlot adds the slot's record to an action. Every change of a slot's members compares and
+// writes that record: two plans can never both fill a slot.
 func (d *draft) writeSlot(a *Action, sl *slot) {
 	sl.touched = true
 	a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))

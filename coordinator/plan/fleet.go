@@ -9,21 +9,21 @@ import (
 )
 
 // fleet is the group's members in their slots, as they will be after the actions decided so far,
-// and the counts that budgets rest on. Its methods look at members; none decides anything.
+// and the counts that budgets are based on. Its methods read members and decide nothing.
 type fleet struct {
 	view
 
-	members []*member // in order of ID; new ones at the end
+	members []*member // ordered by ID; new ones at the end
 	slots   slotIndex
-	order   []*slot // in order of number; new ones at the end
-	spare   []slot  // places for slots without a record, of which most groups have as many as instances
+	order   []*slot // ordered by number; new ones at the end
+	spare   []slot  // preallocated slots without a record; most groups need as many as they have instances
 
 	counts  counts
-	crowd   map[string]int // those that will stay, by zone: see spread; nil until it is needed
-	counted int            // how many these are
-	spots   int            // of them, spot machines
+	crowd   map[string]int // members that will stay, by zone: see spread; nil until needed
+	counted int            // number of members in crowd
+	spots   int            // number of spot machines among them
 
-	next time.Time // when something of the group has to be looked at again: see wake
+	next time.Time // when the group has to be planned again: see wake
 }
 
 func (f *fleet) find(id string) *member {
@@ -71,7 +71,7 @@ func (f *fleet) wake(at time.Time) {
 	}
 }
 
-// others lists the members in the same slot for which a property holds.
+// others lists the other members of the slot that have a property.
 func (f *fleet) others(m *member, property func(*member) bool) []*member {
 	if m.slot == nil {
 		return nil
@@ -85,8 +85,8 @@ func (f *fleet) others(m *member, property func(*member) bool) []*member {
 	return out
 }
 
-// surplus reports whether more slots have members, dead or not, than are wanted once this plan is
-// carried out.
+// surplus reports whether, once this plan is carried out, more slots have members, dead or not,
+// than are wanted.
 func (f *fleet) surplus() bool {
 	if len(f.order) <= f.spec.Size {
 		return false
@@ -101,7 +101,7 @@ func (f *fleet) surplus() bool {
 	return n > f.spec.Size
 }
 
-// inUse is how many slots have members that are not on their way out.
+// inUse returns how many slots have members that are not leaving.
 func (f *fleet) inUse() int {
 	n := 0
 	for _, sl := range f.order {
@@ -112,7 +112,7 @@ func (f *fleet) inUse() int {
 	return n
 }
 
-// idle lists slots that may be filled: those that have a record first, each kind in order of
+// idle lists slots that may be filled: slots with a record first, then new ones, each ordered by
 // number.
 func (f *fleet) idle(missing int) []*slot {
 	var idle []*slot

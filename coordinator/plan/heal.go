@@ -7,15 +7,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// healing restarts and replaces what has failed or has to go.
+// healing restarts and replaces members that failed or have to go.
 type healing struct {
 	*draft
-	breaker *store.Breaker // as it will be recorded; nil: healing goes on
+	breaker *store.Breaker // as it will be recorded; nil: healing continues
 	waiting string         // a failed member that waits for room in a budget
 }
 
-// heal restarts or replaces what has failed, and replaces what is condemned or doomed, slot by
-// slot. Those that were ordered to go now come first: they wait for no budget, but use it.
+// heal restarts or replaces failed members, and replaces condemned and doomed ones, slot by slot.
+// Members that were ordered to go at once come first: they wait for no budget, but use it.
 func (d *healing) heal() {
 	for _, sl := range d.order {
 		if sl.goesNow() {
@@ -39,10 +39,10 @@ func (sl *slot) goesNow() bool {
 	return slices.ContainsFunc(sl.members, (*member).goesNow)
 }
 
-// goesNow reports whether it was ordered to go without waiting for a replacement.
+// goesNow reports whether the member was ordered to go without waiting for a replacement.
 func (m *member) goesNow() bool { return m.Record.Condemned != nil && m.Record.Condemned.Now }
 
-// healSlot decides for a slot with failed or condemned members, or with more than one.
+// healSlot decides for a slot that has failed or condemned members, or more than one member.
 func (d *healing) healSlot(sl *slot) {
 	var good, bad []*member
 	for _, m := range sl.members {
@@ -75,7 +75,7 @@ func (d *healing) notToBeHealed(m *member) bool {
 	case d.protectedFromHealing(m):
 		return true
 	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
-		// else its place is taken: it need not be healed
+		// otherwise its place is taken, and it need not be healed
 		d.block("HEAL-1", what, store.BlockedByHealPolicy, store.BlockedFacts{Cause: m.judgment.Cause})
 		return true
 	case d.breaker != nil && m.failsChecks() && m.doom.rule == "" && m.ID() != d.breaker.Probe:
@@ -87,7 +87,7 @@ func (d *healing) notToBeHealed(m *member) bool {
 }
 
 // protectedFromHealing reports whether a member is protected from healing, and records that. An
-// order to go is stronger.
+// order to go overrides the protection.
 func (d *healing) protectedFromHealing(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false
@@ -99,19 +99,19 @@ func (d *healing) protectedFromHealing(m *member) bool {
 
 // healMember begins the healing of a slot whose only member has failed, is condemned or doomed.
 func (d *healing) healMember(sl *slot, m *member) {
-	if sl.touched || d.notToBeHealed(m) || !m.failing() && d.doomedAsMade(m) > 0 { // replaceNoticed has told why
+	if sl.touched || d.notToBeHealed(m) || !m.failing() && d.doomedAsMade(m) > 0 { // replaceNoticed has recorded why
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
 	if !m.goesNow() && d.flapping.waits(sl, m.task(store.WorkReplace)) {
-		return // also for one that works and has to go: those made in its place fail as any others do (FLAP-2)
+		return // also for a working member that has to go: its replacements fail as any others do (FLAP-2)
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
 			if what := m.task(store.WorkRestart); !d.budget.overShared(what, m) && d.budget.mayDelete(what, m) {
 				d.healByRestart(sl, m, level)
 			} else {
-				d.waiting = m.ID() // no extra instance for one that only waits for its turn (HEAL-4)
+				d.waiting = m.ID() // no additional instance for a member that only waits for its turn (HEAL-4)
 			}
 			return
 		}
@@ -173,8 +173,8 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, why motive) {
 	a.Writes = append(a.Writes, write)
 }
 
-// removeFirst removes a member to make room. Unless max_expansion has room for two machines its
-// slot is filled again when the machine is gone: until then it counts (REC-18).
+// removeFirst removes a member to make room. Unless max_expansion allows two machines, its slot is
+// filled again only when the machine is gone: until then it counts (REC-18).
 func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	a := d.retire(m, why, store.EffectDeleting, m.facts(), m.proof(d.s.Keys)...)
 	what := m.task(store.WorkReplace)
@@ -193,8 +193,8 @@ func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	d.writeSlot(a, sl)
 }
 
-// turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is
-// removed first.
+// turn applies the budgets: it reports whether a member may be replaced now and, if so, whether it
+// is removed first.
 func (d *healing) turn(m *member) (removeFirst, ok bool) {
 	b := d.budget.boundsOf(d.spec.Budget.Heal)
 	what := m.task(store.WorkReplace)
@@ -221,7 +221,8 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 		return false, false
 	}
 	// An instance that never booted is unavailable already: removing it takes nothing down
-	// (HEAL-5). Else several of them would use the budget up that their own replacement needs.
+	// (HEAL-5). Otherwise several such instances would use up the budget that their own
+	// replacements need.
 	used := b.down == 0 || d.booted(m) && d.budget.unavailable() >= b.down
 	if (used || d.mustKeep(m)) && d.budget.limited(what, true) {
 		return false, false
@@ -236,11 +237,11 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 	return true, true
 }
 
-// budgetUse returns the use of both budgets, and has an instance of a roll make room for a member
-// that has failed.
+// budgetUse returns the use of both budgets, and makes an instance of a roll give up its room to a
+// failed member.
 func (d *healing) budgetUse(m *member, b bounds, used int) store.BlockedFacts {
 	if b == (bounds{}) {
-		return store.BlockedFacts{} // however many are in use: a count that says nothing would change the status
+		return store.BlockedFacts{} // whatever the count is: including it would only change the status
 	}
 	of := store.BlockedFacts{
 		Expansion: b.expansion, ExpansionUsed: max(0, d.budget.expansion()), Down: b.down, DownUsed: used,
@@ -251,14 +252,14 @@ func (d *healing) budgetUse(m *member, b bounds, used int) store.BlockedFacts {
 	return of
 }
 
-// mustKeep reports whether a member is not removed before its replacement is there.
+// mustKeep reports whether a member has to stay until its replacement is healthy.
 func (d *healing) mustKeep(m *member) bool {
 	return m.missed() && d.storms.storm != nil && d.storms.storm.Ended == "" &&
 		d.budget.boundsOf(d.spec.Budget.Heal).expansion > 0
 }
 
-// grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
-// an order, or its doom.
+// grounds returns the rule and the reason why a member has to go: the given rule if it failed,
+// otherwise an order or its doom.
 func (m *member) grounds(rule string) motive {
 	why := motive{store.PurposeHeal, rule, m.judgment.Cause}
 	switch {
@@ -276,9 +277,9 @@ func (m *member) grounds(rule string) motive {
 	return why
 }
 
-// keepOne leaves one of several members that failed or are condemned: a replacement that failed
-// must not take the room of the next one (HEAL-13). One that works stays if there is one, else one
-// that has fully booted (HEAL-5), else the oldest.
+// keepOne leaves one of several failed or condemned members: a failed replacement must not take the
+// room of the next one (HEAL-13). It keeps a working member if there is one, else a fully booted
+// one (HEAL-5), else the oldest.
 func (d *healing) keepOne(sl *slot, bad []*member) {
 	keep := bad[0]
 	for _, m := range bad {
@@ -311,7 +312,7 @@ func (d *healing) keepOne(sl *slot, bad []*member) {
 	}
 }
 
-// use is how much a slot still has of a member that is to leave it.
+// use ranks how useful a leaving member still is to its slot.
 func (d *healing) use(m *member) int {
 	switch {
 	case m.healthy() && d.proven(m):
@@ -329,7 +330,7 @@ func (d *healing) use(m *member) int {
 	}
 }
 
-// proof are the keys on which the verdict of a member rests, as they were seen (SAFE-4).
+// proof returns the conditions that the keys behind a member's verdict are unchanged (SAFE-4).
 func (m *member) proof(keys store.Keys) []store.Condition {
 	if m.Record.Phase == store.Pending || m.Record.Phase == store.Creating {
 		return nil
@@ -341,11 +342,11 @@ func (m *member) proof(keys store.Keys) []store.Condition {
 	return out
 }
 
-// usable reports whether a member fills its slot and nothing speaks against it.
+// usable reports whether a member fills its slot and there is no evidence against it.
 func usable(m *member) bool { return m.fills() && !m.unwanted() }
 
-// moveZone tries a creation in another zone when its own has no room: nothing was made there
-// (REC-3).
+// moveZone retries a creation in another zone when its own zone has no room: nothing was created
+// there (REC-3).
 func (d *zoning) moveZone(m *member) {
 	market := MarketOf(m.Record.Spec)
 	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
@@ -360,8 +361,7 @@ func (d *zoning) moveZone(m *member) {
 	d.countZone(m.slot)
 }
 
-// replaceNoticed replaces and drains at once what a notice has doomed: there is nothing to be
-// gained by waiting (SPOT-2).
+// replaceNoticed replaces and drains members with a notice at once: waiting gains nothing (SPOT-2).
 func (d *healing) replaceNoticed() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
@@ -397,11 +397,11 @@ func (d *healing) replaceNoticed() {
 	}
 }
 
-// doomedAsMade returns how long to wait with replacing a member that was doomed by a notice as soon
-// as it existed: until it is flap.min_delay old. Notices do not count as failures of a slot
-// (FLAP-1). So without this wait, a notice that every machine gets, such as a shared file, would
-// have machines made and given up as fast as they come. A member that ends earlier is replaced
-// then.
+// doomedAsMade returns how long the replacement of a member waits that had a notice from its start:
+// until the member is flap.min_delay old. Notices do not count as failures of a slot (FLAP-1). So
+// without this wait, a notice that every machine gets, for example from a shared file, would cause
+// machines to be created and given up without pause. A member whose machine ends earlier is
+// replaced then.
 func (d *healing) doomedAsMade(m *member) time.Duration {
 	age, r := d.now.Sub(m.Record.Created), &m.Report.Record
 	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {

@@ -7,13 +7,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// confirmLost is how long a deletion must stand whose last value already told of trouble (DET-17).
+// confirmLost is how long a deletion of alive must persist if its last value already reported
+// trouble (DET-17).
 const confirmLost = 500 * time.Millisecond
 
-// absenceStands is how long after its stream broke a List must have begun that proves an instance
-// gone. Lists may have been wrong for long: were it dead at once, who is the first of many to be
-// cut off would be dead before the others show that it is a storm. A List is begun then, for DET-3
-// asks again after a second.
+// absenceStands is how long after the break of its stream a List must begin to prove an instance
+// gone. Lists may have been wrong for long: if such an instance were dead at once, the first of
+// many that are cut off would be dead before the others show that it is a storm. Such a List is
+// under way by then, since DET-3 asks again after a second.
 const absenceStands = time.Second
 
 // judge returns what the evidence proves about an instance.
@@ -26,7 +27,7 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	return j
 }
 
-// proved is the judgment of an instance. It is a table: the first line that applies counts.
+// proved returns the judgment of an instance. It is a table: the first line that applies counts.
 func proved(in *Instance, s *Snapshot, now time.Time) Judgment {
 	rec := &in.Record
 	switch rec.Phase {
@@ -64,8 +65,8 @@ func proved(in *Instance, s *Snapshot, now time.Time) Judgment {
 }
 
 // judgeMachine applies DET-4: what the provider says. Absence from a List proves less: it counts
-// only if the agent is certainly gone. So wrong Lists and an etcd that drops live leases, both at
-// once, destroy nothing (DET-17, SAFE-1).
+// only if the agent is certainly gone. So even wrong Lists together with an etcd that drops live
+// leases destroy nothing (DET-17, SAFE-1).
 func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	see := &in.Sighting
 	if see.Begun.IsZero() {
@@ -115,23 +116,23 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		case in.Alive.Present():
 			j.Cause = of(store.CauseUnlistedNow)
 		default:
-			return Judgment{}, false // no List came since, so that its lease alone decides
+			return Judgment{}, false // no List came since, so only its lease decides
 		}
 		return j, true
 	}
 	return Judgment{}, false
 }
 
-// askedOnce reports whether a machine that stops itself without a lease was found down by one List
-// alone. It may be the first of many, and what is a storm shows only when the others are seen
-// (SAFE-9). Without another List a lease's time is enough.
+// askedOnce reports whether only one List has shown that a machine that stops itself without a
+// lease is down. It may be the first of many, and a storm is recognized only once the others have
+// been listed (SAFE-9). Without another List, the length of a lease is enough.
 func askedOnce(in *Instance, now time.Time) bool {
 	report := &in.Record.Spec.Report
 	return report.OnLeaseLost.Fences() && in.Sighting.Times < 2 &&
 		now.Before(in.Sighting.Begun.Add(report.LeaseTTL.D()))
 }
 
-// troubledSince is since when we know that an agent is gone, or may be.
+// troubledSince returns since when an agent is known to be gone, or may be gone.
 func troubledSince(in *Instance) time.Time {
 	switch {
 	case in.Alive.Present():
@@ -143,7 +144,7 @@ func troubledSince(in *Instance) time.Time {
 	}
 }
 
-// dropped reports whether a lease ended without earlier trouble and that is not confirmed yet: the
+// dropped reports whether a lease ended without earlier trouble and this is not confirmed yet: the
 // stream may still be open (DET-17).
 func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running ||
@@ -152,8 +153,8 @@ func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 		now.Before(in.AliveGone.Add(confirmWait(in, s)))
 }
 
-// upSince reports whether its agent has been heard since a List began: what that List says may be
-// out of date, for example from before a restart.
+// upSince reports whether the agent has reported since a List began: the List may be outdated, for
+// example from before a restart.
 func upSince(in *Instance, begun time.Time) bool {
 	return (in.Record.Phase == store.Checking || in.Record.Phase == store.Running) && begun.Before(in.PhaseStart)
 }
@@ -174,7 +175,7 @@ func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 }
 
-// confirmWait is how long a deletion of alive must stand before it counts (DET-17).
+// confirmWait returns how long a deletion of alive must persist before it counts (DET-17).
 func confirmWait(in *Instance, s *Snapshot) time.Duration {
 	if in.LastState.Troubled() && !endedEarly(in) {
 		return confirmLost
@@ -182,15 +183,16 @@ func confirmWait(in *Instance, s *Snapshot) time.Duration {
 	return max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
 }
 
-// endedEarly reports whether a lease went before its time: etcd dropped it. The last report was
-// accepted at most one and a half intervals before alive told of trouble, else it would have done
-// so sooner; half an interval is for what came late to us.
+// endedEarly reports whether a lease ended before its time, because etcd dropped it. The last
+// report was accepted at most one and a half intervals before alive reported trouble, or it would
+// have reported it sooner; half an interval allows for delays.
 func endedEarly(in *Instance) bool {
 	report := in.Record.Spec.Report
 	return in.AliveGone.Sub(in.SilentSince) < report.LeaseTTL.D()-2*report.Interval.D()
 }
 
-// confirmedFrom is when the absence of alive counts at the earliest: confirmed, and not in grace.
+// confirmedFrom returns the earliest time at which the absence of alive counts: confirmed, and not
+// in grace.
 func confirmedFrom(in *Instance, s *Snapshot) time.Time {
 	at := in.AliveGone.Add(confirmWait(in, s))
 	if at.Before(s.GraceEnd) {
@@ -234,8 +236,8 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 }
 
-// judgeRestarting gives a restart its time: the workload's by the agent, then the machine's by the
-// provider (HEAL-1).
+// judgeRestarting gives a restart its time: the agent's restart of the workload, then the
+// provider's restart of the machine (HEAL-1).
 func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	rec := &in.Record
 	r, see := rec.Restart, &in.Sighting
@@ -275,7 +277,7 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	return j
 }
 
-// restartLimit is how long one half of a restart may take.
+// restartLimit returns how long each half of a restart may take.
 func restartLimit(rec *store.Instance, r *store.Restart) time.Duration {
 	if r.Level == store.RestartWorkload {
 		return rec.Spec.StopTimeout.D() + max(10*time.Second, 3*rec.Spec.Report.Interval.D())
@@ -316,7 +318,7 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 			Cause: store.Cause{Kind: store.CauseGoodbye, Name: string(alive.Goodbye)},
 			Facts: append(facts, providerSays(in)),
 		}
-	default: // open, or on its way to another replica
+	default: // open, or moving to another replica
 	}
 	notYet := store.Cause{Kind: store.CauseNotYetHealthy, Name: reason.NoReport}
 	if reportIsCurrent(in) {
@@ -336,7 +338,7 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 				Facts: append(facts, checksSay(in.Report.Record)...),
 			}
 		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in):
-			// no time will make it healthy
+			// more time will not make it healthy
 			return Judgment{
 				Verdict: store.Unhealthy, Rule: "DET-9",
 				Cause: store.Cause{Kind: store.CauseWorkloadEnded, Text: in.Report.Record.Why},
@@ -364,38 +366,37 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 }
 
-// rebooted reports whether an instance at work has come back with another boot than the one that
-// got healthy, and was not restarted by us.
+// rebooted reports whether a running instance has come back with another boot than the one that
+// became healthy, without a restart of ours.
 func rebooted(in *Instance) bool {
 	return in.Record.Phase == store.Running && in.Record.Boot != "" && in.Alive.Present() &&
 		in.Alive.Record.State == store.StreamOpen &&
 		in.Alive.Record.BootID != in.Record.Boot
 }
 
-// ended reports whether the workload of its present boot has ended by itself.
+// ended reports whether the workload of the present boot has ended by itself.
 func ended(in *Instance) bool { return reportIsCurrent(in) && in.Report.Record.Workload != nil }
 
-// endedWell reports whether it has, and that nothing more is expected of it: it is a task, and its
-// exit code 0 (REC-12).
+// endedWell reports whether the workload has ended and nothing more is expected of it: it is a task
+// with exit code 0 (REC-12).
 func endedWell(in *Instance) bool {
 	w := in.Report.Record.Workload
 	return ended(in) && in.Record.Spec.Lifecycle == store.LifecycleTask && w.Code == 0 && w.Signal == ""
 }
 
-// restartConfirmed reports whether nothing is left to be heard of the last restart: what its agent
-// was told to restart, it has.
+// restartConfirmed reports whether the agent has confirmed the last restart that it was asked for.
 func restartConfirmed(in *Instance) bool {
 	r := in.Record.Restart
 	return r == nil || in.Record.Phase != store.Checking || !r.ByAgent() || in.Report.Record.Restarted == r.Token
 }
 
 // reportIsCurrent reports whether the persisted report is of the machine's present boot. Within a
-// boot the gateway persists every change of the verdict, so the last one stands.
+// boot the gateway persists every change of the verdict, so the last one is valid.
 func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }
 
-// providerSays is what the provider's lists say about the machine.
+// providerSays returns the provider's list entry of the machine as a fact.
 func providerSays(in *Instance) store.Fact {
 	see := &in.Sighting
 	switch {
@@ -406,7 +407,7 @@ func providerSays(in *Instance) store.Fact {
 	case !see.Listed:
 		f := store.Fact{Kind: store.FactUnlisted}
 		if see.Times > 1 {
-			f.Count = 2 // how often does not count: the next list would make another fact of it
+			f.Count = 2 // the count is left out: the next list would make it another fact
 		}
 		return f
 	default:
@@ -414,7 +415,7 @@ func providerSays(in *Instance) store.Fact {
 	}
 }
 
-// streamSays is how the agent's session stands.
+// streamSays returns the state of the agent's session as a fact.
 func streamSays(in *Instance) store.Fact {
 	if !in.Alive.Present() {
 		return store.Fact{Kind: store.FactNoSession}
@@ -425,16 +426,16 @@ func streamSays(in *Instance) store.Fact {
 	}
 }
 
-// reportIs is the agent's last report as a fact.
+// reportIs returns the agent's last report as a fact.
 func reportIs(in *Instance) store.Fact {
 	return store.Fact{Kind: store.FactReport, Rev: in.Report.Modified}
 }
 
-// inWords is a fact in the words of a provider.
+// inWords returns a fact with the provider's own words.
 func inWords(text string) []store.Fact { return []store.Fact{{Text: text}} }
 
-// facts are what a verdict rests on. For one that is well they are put together only here, when
-// an operator asks.
+// facts returns the facts that a verdict is based on. For a healthy member they are computed only
+// here, when an operator asks.
 func (m *member) facts() []store.Fact {
 	if m.judgment.Facts == nil && m.Alive.Present() {
 		return []store.Fact{streamSays(m.Instance)}
@@ -442,7 +443,7 @@ func (m *member) facts() []store.Fact {
 	return m.judgment.Facts
 }
 
-// checksSay are the checks that make an instance unhealthy: no optional one does.
+// checksSay returns the failing checks that make an instance unhealthy, without optional ones.
 func checksSay(r store.Report) []store.Fact {
 	var out []store.Fact
 	for _, c := range r.Checks {
@@ -453,20 +454,20 @@ func checksSay(r store.Report) []store.Fact {
 	return out
 }
 
-// What uses max_unavailable is counted by what is so (REC-18): what is down counts from the first
-// evidence on, long before that evidence is enough to destroy anything.
+// The use of max_unavailable is counted from the evidence (REC-18): a member counts as down from
+// the first evidence on, long before that evidence is enough to destroy anything.
 
 // up reports whether a member has fully booted and there is no evidence that it is down.
 func (f *fleet) up(m *member) bool { return f.booted(m) && !m.seemsDown() }
 
-// crashed reports whether its workload has ended, by the word of its agent, and is expected to run.
+// crashed reports whether the agent says that the workload has ended although it should run.
 // Starting it again takes nothing down.
 func (m *member) crashed() bool {
 	return m.Alive.Present() && ended(m.Instance) && !endedWell(m.Instance)
 }
 
 // seemsDown reports whether the provider's newest List says that the machine is down, confirmed or
-// not (DET-4). A List does not count if the agent was heard after it, or if it describes another
+// not (DET-4). A List does not count if the agent reported after it, or if it describes another
 // boot.
 func (m *member) seemsDown() bool {
 	see := &m.Sighting

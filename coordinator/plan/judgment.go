@@ -9,22 +9,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Judgment is a verdict and what it rests on.
+// Judgment is a verdict and its basis.
 type Judgment struct {
 	Verdict store.Verdict
 	Rule    string
 	Cause   store.Cause
-	Facts   []store.Fact  // what it rests on
+	Facts   []store.Fact  // the facts behind it
 	Awaits  store.Awaited // what a suspicion waits for
-	Until   time.Time     // when it may change by the passing of time alone
-	// Provider is what the provider says of a suspect.
+	Until   time.Time     // when it may change merely because time passes
+	// Provider is what the provider says of a suspect instance.
 	Provider *store.Fact
-	// Absent is set if it is dead because its provider no longer lists it, not because the provider
-	// says so (SAFE-2).
+	// Absent is set if the instance is dead because its provider no longer lists it, not because
+	// the provider says so (SAFE-2).
 	Absent bool
 }
 
-// Why is the judgment's cause as a sentence.
+// Why returns the judgment's cause as a sentence.
 func (j *Judgment) Why() string { return reason.Short(j.Cause) }
 
 // HeardSame reports whether the provider says the same of a suspect as in another judgment.
@@ -35,13 +35,13 @@ func (j *Judgment) HeardSame(o *Judgment) bool {
 	return *j.Provider == *o.Provider
 }
 
-// FactsOfRecords are the facts that a program knows which asks no provider: without the one that no
+// FactsOfRecords returns the facts that are known without asking a provider: it leaves out that no
 // list of machines has come yet.
 func (j *Judgment) FactsOfRecords() []store.Fact {
 	return slices.DeleteFunc(slices.Clone(j.Facts), func(f store.Fact) bool { return f.Kind == store.FactNoList })
 }
 
-// of is a cause without fields.
+// of returns a cause without fields.
 func of(kind store.CauseKind) store.Cause { return store.Cause{Kind: kind} }
 
 // effect is an effect without fields.
@@ -55,12 +55,12 @@ func named(kind store.EffectKind, name string) store.Effect {
 // Judgments are the judgments of all instances of a plan's snapshot. They are valid until the
 // snapshot changes, and one goroutine at a time may read them.
 type Judgments struct {
-	groups []*draft // in the order of the snapshot
+	groups []*draft // ordered like the snapshot
 	byID   map[string]*Judgment
 }
 
-// At returns the judgment of an instance by its place in the snapshot: a planner of many instances
-// builds no map in each plan.
+// At returns the judgment of an instance by its index in the snapshot, which spares a planner of
+// many instances a map in each plan.
 func (j *Judgments) At(group, instance int) *Judgment {
 	return &j.groups[group].members[instance].judgment
 }

@@ -8,25 +8,25 @@ import (
 )
 
 // LimitsTurn is the name of the key below turns/ that every creation compares and writes while the
-// shard has limits: of two that were planned with room for one, the second finds the key changed
-// (CAP-1). No group has such a name.
+// shard has limits: if two creations were planned with room for one, the second finds the key
+// changed (CAP-1). No group has this name.
 const LimitsTurn = "@limits"
 
-// limitRetry is how soon work that waits for a limit looks again: what makes room may belong to
-// another group, whose changes do not wake this one.
+// limitRetry is how soon work that waits for a limit is planned again: room may come from another
+// group, whose changes do not trigger this group's plan.
 const limitRetry = 10 * time.Second
 
-// Limit is a limit of instances in the shard, and how much of it is used.
+// Limit is a limit of instances in the shard, and its current use.
 type Limit struct {
-	Name     string // as the settings say: limit_by_provider ec2
-	Provider string // that it is about; "": any
-	Label    string // of the group, and its value: team=shop; "": any
+	Name     string // as in the settings: limit_by_provider ec2
+	Provider string // the provider it applies to; "": any
+	Label    string // the group's label and its value: team=shop; "": any
 	Most     int
 	Used     int // instances that exist or are intended, whatever their phase
 	Vacant   int // slots whose instance has left and whose replacement is not requested yet
 }
 
-// kind is what limits tell instances apart by.
+// kind is what limits distinguish instances by.
 type kind struct {
 	provider string
 	labels   map[string]string
@@ -45,7 +45,7 @@ func (l *Limit) Covers(provider string, labels map[string]string) bool {
 	return false
 }
 
-// room is what the limits leave for the drafts of one plan, which take it one after the other.
+// room is what the limits leave for the drafts of one plan, which use it one after the other.
 type room struct{ limits []Limit }
 
 func newRoom(limits []Limit) *room {
@@ -55,8 +55,7 @@ func newRoom(limits []Limit) *room {
 	return &room{limits: append([]Limit(nil), limits...)}
 }
 
-// take counts an instance that is drafted. If its slot waited for one, nothing is kept for it any
-// more.
+// take counts a drafted instance. If its slot had room reserved, the reservation ends.
 func (r *room) take(k kind, waited bool) {
 	for i := range r.limits {
 		if l := &r.limits[i]; l.Covers(k.provider, k.labels) {
@@ -68,8 +67,8 @@ func (r *room) take(k kind, waited bool) {
 	}
 }
 
-// blocks returns the limit that leaves no room for an instance. Room that slots wait for is for
-// these alone.
+// blocks returns the limit that leaves no room for an instance. Reserved room is only for the slots
+// that wait for it.
 func (r *room) blocks(k kind, waited bool) *Limit {
 	for i := range r.limits {
 		l := &r.limits[i]
@@ -84,13 +83,13 @@ func (r *room) blocks(k kind, waited bool) *Limit {
 	return nil
 }
 
-// reached says that the limit is, as a refusal does.
+// reached describes the limit as a refusal.
 func (l *Limit) reached() string { return fmt.Sprintf("%s %d is reached (CAP-1)", l.Name, l.Most) }
 
 func (d *budget) kind(spec *store.InstanceSpec) kind { return kind{spec.Provider, d.spec.Labels} }
 
-// overLimit returns the limit that keeps the group from making an instance; nil: none does.
-// heals: a slot waits for it.
+// overLimit returns the limit that forbids the group another instance; nil if none does. heals
+// means that a slot waits for the instance.
 func (d *budget) overLimit(heals bool) *Limit {
 	if d.room == nil {
 		return nil
@@ -102,7 +101,7 @@ func (d *budget) overLimit(heals bool) *Limit {
 	return l
 }
 
-// limited reports whether a limit keeps work from making an instance, and records that.
+// limited reports whether a limit forbids the instance that work needs, and records that.
 func (d *budget) limited(what task, heals bool) bool {
 	l := d.overLimit(heals)
 	if l == nil {

@@ -10,22 +10,22 @@ import (
 // Balancer is what is known of a load balancer. It does not change once it is in a snapshot.
 type Balancer struct {
 	Capabilities balancer.Capabilities
-	Begun        time.Time // when the newest List was begun that was answered; zero: there was none yet
-	SilentSince  time.Time // when the first of the Lists was begun that failed since; zero: it answers
+	Begun        time.Time // start of the newest answered List; zero: there was none yet
+	SilentSince  time.Time // start of the first of the Lists that failed since; zero: it answers
 	Problem      string    // of the last List, if it failed
-	// Members are the targets by instance, each with that instance's entries alone.
+	// Members are the targets of each instance, with the entries of that instance only.
 	Members map[string]balancer.Listing
 	Targets balancer.Listing // the targets without any entries
-	// Strays are members without a record whose instances were deleted on purpose, in order of ID.
+	// Strays are members without a record whose instances were deleted on purpose, ordered by ID.
 	Strays []balancer.Member
 	Down   int // members that are unhealthy
 }
 
-// silentAfter is how long a load balancer has not answered when what need not wait for it goes on
-// without: one that restarts answers before.
+// silentAfter is how long a load balancer may be silent before work that need not wait for it
+// continues: a restart takes less.
 const silentAfter = 15 * time.Second
 
-// of is how an instance stands.
+// of returns an instance's standing at the balancer.
 func (b *Balancer) of(m balancer.Member) balancer.Membership { return b.listing(m.Instance).Of(m) }
 
 func (b *Balancer) listing(instance string) balancer.Listing {
@@ -38,7 +38,7 @@ func (b *Balancer) listing(instance string) balancer.Listing {
 // answers reports whether the last List was answered.
 func (b *Balancer) answers() bool { return b != nil && !b.Begun.IsZero() && b.SilentSince.IsZero() }
 
-// MemberCallKind is what is asked of a load balancer.
+// MemberCallKind is a kind of call to a load balancer.
 type MemberCallKind string
 
 // The kinds of MemberCall.
@@ -48,7 +48,7 @@ const (
 	MemberRemove MemberCallKind = "remove"
 )
 
-// MemberCall is work for a load balancer. It follows from a record, so the next leader finds it
+// MemberCall is a call to a load balancer. It follows from a record, so the next leader finds it
 // again.
 type MemberCall struct {
 	Kind     MemberCallKind
@@ -56,19 +56,19 @@ type MemberCall struct {
 	Group    string
 	Member   balancer.Member
 	Slot     *int
-	Again    bool           // it was a member before, and another client took it out
-	Record   store.Revision // of the instance as planned: the call is void if it has changed; 0: it has none
+	Again    bool           // another client has removed the member
+	Record   store.Revision // of the instance as planned: the call is void if it has changed; 0: it has no record
 	// Conditions must hold when the call is made.
 	Conditions []store.Condition
 }
 
-// MemberCalls is what is known of the calls for an instance to one load balancer.
+// MemberCalls is the state of the calls to one load balancer for an instance.
 type MemberCalls struct {
 	Busy    bool           // one is queued or under way
-	Last    MemberCallKind // the last one that succeeded, in this term; "": none did
+	Last    MemberCallKind // the last successful one in this term; "": none
 	Done    time.Time      // when it did
 	Problem string         // of the last call, if it failed
-	RetryAt time.Time      // no further call before
+	RetryAt time.Time      // no further call before this time
 	Failed  int            // calls in a row
 	// Taken: the balancer knows members by their addresses alone, and another instance's record wants
 	// that one at this address. What a call took out there would be that instance.

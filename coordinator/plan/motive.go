@@ -2,8 +2,8 @@ package plan
 
 import "github.com/leasehold/leasehold/store"
 
-// motive is why an instance is made or leaves: what for, on which later decisions rest, and the
-// rule and the cause, which are for readers.
+// motive is why an instance is created or leaves: its purpose, on which later decisions are based,
+// and the rule and the cause, which are for readers.
 type motive struct {
 	purpose store.Purpose
 	rule    string

@@ -16,7 +16,7 @@ type orders struct {
 }
 
 // carryOut carries out operators' requests, or refuses them; either removes the request in the same
-// transaction (REC-16). Carrying one out marks the record: the work itself follows from the mark,
+// transaction (REC-16). An order only marks the record: the work follows from the mark, also under
 // the next leader.
 func (d *orders) carryOut() {
 	for _, r := range d.g.Requests {
@@ -42,7 +42,7 @@ func (d *orders) ofGroup(r store.Versioned[store.Request]) {
 	}
 	switch r.Record.Kind {
 	case store.RequestRetry:
-		if !d.agents.retry(r) { // else the rest of it follows in the next plan
+		if !d.agents.retry(r) { // otherwise the rest of it follows in the next plan
 			d.retry(r, d.order)
 		}
 	case store.RequestOverrideStorm:
@@ -76,8 +76,8 @@ func (sl *slot) mayRetry() bool {
 	return len(sl.Record.Failures) > 0 || sl.Record.Flapping > 0 || sl.Record.Errored != ""
 }
 
-// retry has flapping and errored slots start over (FLAP-3). Of many slots one transaction takes a
-// part, and the order stays until the last.
+// retry resets flapping and errored slots (FLAP-3). If there are many, each transaction takes some
+// of them, and the order stays until the last.
 func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-16", Effect: effect(store.EffectSlotsRestart),
@@ -101,8 +101,8 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 		d.writeSlot(&a, sl)
 		n++
 	}
-	// The last part of an order for the group: the status says that the roll goes on, and takes the
-	// order away with it.
+	// The last part of an order for the group: the status records that the roll continues, and the
+	// same transaction removes the order.
 	stopped := r.Record.Instance == "" && d.roll.rollout != nil && d.roll.rollout.Failed
 	switch {
 	case n == 0 && more:
@@ -124,14 +124,14 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	d.actions = append(d.actions, a)
 }
 
-// createOnDemand makes an instance that is neither counted nor healed (REC-2).
+// createOnDemand creates an instance that is neither counted nor healed (REC-2).
 func (d *orders) createOnDemand(r store.Versioned[store.Request]) {
 	switch {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
 		return
 	case !d.mayAct():
-		return // carried out when things may be made again
+		return // carried out once creation is allowed again
 	case len(d.zones()) == 0:
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
 		return
@@ -156,7 +156,7 @@ func (d *orders) createOnDemand(r store.Versioned[store.Request]) {
 
 // ofInstance carries out an order for one instance.
 func (d *orders) ofInstance(r store.Versioned[store.Request]) {
-	r.Record.Group = d.g.Name // the order need not name it, and readers of a group look for refusals
+	r.Record.Group = d.g.Name // the order need not name the group, and readers of a group look for refusals
 	m := d.find(r.Record.Instance)
 	switch {
 	case m == nil:
@@ -197,7 +197,7 @@ func (d *orders) ofInstance(r store.Versioned[store.Request]) {
 	}
 }
 
-// orderToLeave notes that an instance has to go: with a replacement first, or now.
+// orderToLeave records that an instance has to go: after its replacement, or at once.
 func (d *orders) orderToLeave(r store.Versioned[store.Request], m *member) {
 	order := store.Condemned{
 		By: r.Record.By, Why: reason.Short(orderedBy(r.Record.By)), At: d.now.UTC(),
@@ -245,7 +245,7 @@ func (d *orders) restartOrdered(r store.Versioned[store.Request], m *member) {
 			"it is "+string(m.phase)+": only what runs or comes up can be restarted"))
 		return
 	case !d.mayAct():
-		return // carried out when things may be done again
+		return // carried out once changes are allowed again
 	}
 	a := d.healing.restart(m, store.RestartMachine, "REC-16", orderedBy(r.Record.By), false, nil)
 	a.Facts = append(a.Facts, requested(r)...)
@@ -253,7 +253,7 @@ func (d *orders) restartOrdered(r store.Versioned[store.Request], m *member) {
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
 
-// acknowledge notes that a drain need not be waited for any more.
+// acknowledge records that a drain need not be waited for any more.
 func (d *orders) acknowledge(r store.Versioned[store.Request], m *member) {
 	if m.phase != store.Draining || m.Record.Drain == nil {
 		d.actions = append(d.actions, refuse(r, "it does not drain"))
@@ -266,7 +266,7 @@ func (d *orders) acknowledge(r store.Versioned[store.Request], m *member) {
 	})
 }
 
-// requested is the order as a fact.
+// requested returns the order as a fact.
 func requested(r store.Versioned[store.Request]) []store.Fact {
 	return []store.Fact{{Kind: store.FactRequest, Name: r.Record.ID}}
 }
@@ -275,7 +275,7 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
 		Rule: "REC-16", Kind: store.EntryRefusal,
-		// An order may contain anything: the journal takes no more of it than helps.
+		// An order may contain anything: the journal keeps only a useful amount of it.
 		Effect: named(store.EffectOrderRefused, fmt.Sprintf("%.40s", r.Record.Kind)),
 		Why:    fmt.Sprintf("%.300s", why),
 		Facts: []store.Fact{{

@@ -9,18 +9,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Plan is what to do now, in this order, and when to look again if nothing happens meanwhile.
+// Plan lists what to do now, in this order, and when to plan again if nothing happens before.
 type Plan struct {
 	Actions []Action
 	Calls   []Call
-	// MemberCalls are for load balancers; Watched are those for which something is waited for.
+	// MemberCalls are calls to load balancers; Watched names the balancers whose next List is
+	// awaited.
 	MemberCalls []MemberCall
 	Watched     map[string]bool
 	Judgments   Judgments
-	Held        map[string][]store.Blocked // by group: what was decided and may not be done, and why
+	Held        map[string][]store.Blocked // by group: decided work that has to wait, and why
 	Next        time.Time                  // zero: only when something changes
 	Due         map[string]time.Time       // the same for each group; "" is the shard
-	Tallies     map[string]Tally           // the losses of each group: see Snapshot.Elsewhere
+	Tallies     map[string]Tally           // losses of each group: see Snapshot.Elsewhere
 }
 
 // Action is one transaction, or part of one: see Batch.
@@ -32,10 +33,10 @@ type Action struct {
 	Effect   store.Effect // what it does
 	Why      string
 	Cause    store.Cause  // why, in fields
-	Facts    []store.Fact // what it rests on
-	// Counterfactual is what would have prevented it.
+	Facts    []store.Fact // the evidence
+	// Counterfactual is what would have prevented the action.
 	Counterfactual store.Counterfactual
-	// Replacement is the instance that it requests in place of Instance.
+	// Replacement is the instance that the action requests in place of Instance.
 	Replacement string
 	Kind        store.EntryKind
 	From, To    store.Phase
@@ -44,24 +45,25 @@ type Action struct {
 	Conditions []store.Condition
 	Writes     []store.Write
 	Gone       []GoneNote // of the records that Writes deletes
-	// Token is the join token that is granted with it; nil: none. The transaction writes it on a
+	// Token is the join token that the action grants; nil: none. The transaction writes it with a
 	// lease.
 	Token *TokenGrant
-	// Turn is set if it uses a budget of its group: see Turns.
+	// Turn is set if the action uses a budget of its group: see Turns.
 	Turn bool
-	// Limited is set if it makes an instance, and there are limits of the shard (CAP-1).
+	// Limited is set if the action creates an instance, and the shard has limits (CAP-1).
 	Limited bool
-	// BudgetGroup is set if it uses a budget that its group shares with others (REC-18).
+	// BudgetGroup is set if the action uses a budget that its group shares with others (REC-18).
 	BudgetGroup string
 	// NoJournal actions leave no journal entry: they change nothing for a machine.
 	NoJournal bool
-	// Notes are further journal entries in the same transaction, so that each is written once.
+	// Notes are further journal entries in the same transaction, so that each is written exactly
+	// once.
 	Notes []Note
 }
 
-// TokenGrant is the right of one machine to join as an instance.
+// TokenGrant allows one machine to join as an instance.
 type TokenGrant struct {
-	Key      string // of the token, by its hash
+	Key      string // key of the token, derived from its hash
 	Instance string
 	Valid    time.Duration
 }
@@ -93,14 +95,14 @@ func (a *Action) JournalEntries() []Action {
 	return told
 }
 
-// CallKind is what is asked of a provider.
+// CallKind is a kind of provider call.
 type CallKind string
 
 // The kinds of call.
 const (
-	CallCreate CallKind = "create" // of an instance that is pending or creating
-	CallRemove CallKind = "remove" // stop, then delete, of an instance that is deleting
-	// CallRestart is the restart of the machine of an instance that is stopping.
+	CallCreate CallKind = "create" // create the machine of an instance that is pending or creating
+	CallRemove CallKind = "remove" // stop, then delete, the machine of an instance that is deleting
+	// CallRestart restarts the machine of an instance that is stopping.
 	CallRestart CallKind = "restart"
 	// CallRemoveCopy removes a second machine that one of our calls made (PROV-4).
 	CallRemoveCopy CallKind = "remove copy"
@@ -108,20 +110,20 @@ const (
 	CallHalt CallKind = "halt"
 )
 
-// Call is work for a provider. It follows from the phase of a record, so the next leader finds
-// it again.
+// Call is a call to a provider. It follows from the phase of a record, so the next leader finds it
+// again.
 type Call struct {
 	Kind     CallKind
 	Instance string
 	Group    string
-	Provider string         // that is asked
-	Rank     int            // the lower the more urgent
+	Provider string         // provider to call
+	Rank     int            // lower ranks are more urgent
 	Record   store.Revision // of the instance as planned: the call is void if it has changed
 	Revision store.Revision // of the cache
-	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call
-	// that has not begun.
+	// Conditions must hold when the call leaves the queue: a pause or a hold stops a call that has
+	// not begun.
 	Conditions []store.Condition
-	Copy       Copy // that is to be removed
+	Copy       Copy // the copy to remove
 }
 
 // Compute decides what to do. It never changes the snapshot.
@@ -161,7 +163,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 			p.Held[d.g.Name] = d.status.held
 		}
 	}
-	if damaged { // before anything else is decided: whatever follows is planned on the shard as it is then
+	if damaged { // before anything else is decided: the rest is planned once the shard is on hold
 		p.Actions, p.Due[""] = []Action{hold}, p.Next
 		return p
 	}
@@ -174,7 +176,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 	return p
 }
 
-// judgeAll judges every instance, and counts what budgets and storms are judged by.
+// judgeAll judges every instance, and counts what budgets and storms are based on.
 func (d *draft) judgeAll() {
 	for _, m := range d.members {
 		m.judgment = judge(m.Instance, d.s, d.now)
@@ -190,14 +192,14 @@ func (d *draft) judgeAll() {
 	d.roll.countRollout()
 }
 
-// decide takes the deciders in the order of REC-5. The dead come first, since they wait for no
+// decide runs the deciders in the order of REC-5. Dead members come first, since they wait for no
 // budget but use it.
 func (d *draft) decide(shard Tally) {
 	if d.g.Unreadable != "" {
-		return // what cannot be read is not guessed at, least of all written over
+		return // an unreadable group is neither guessed at nor overwritten
 	}
 	if d.damage.writeSlotsBack() {
-		return // all else rests on them
+		return // all other decisions depend on the slots
 	}
 	d.storms.follow(shard)
 	d.healing.followBreaker()
@@ -264,12 +266,12 @@ func (d *draft) reconcile() {
 	d.agents.offerNext()
 }
 
-// mayAct reports whether machines may be made and removed at all.
+// mayAct reports whether machines may be created and removed at all.
 func (d *draft) mayAct() bool {
 	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && !d.s.stale() && d.damage.frozen == ""
 }
 
-// blockAll records why machines may not be made and removed at all.
+// blockAll records why machines may not be created or removed at all.
 func (d *draft) blockAll() {
 	all := task{work: store.WorkAll}
 	switch h := d.s.Shard.Record.Hold; {
@@ -285,7 +287,7 @@ func (d *draft) blockAll() {
 	}
 }
 
-// Sooner returns the earlier of two times, of which each may be zero for never.
+// Sooner returns the earlier of two times. Zero means never.
 func Sooner(a, b time.Time) time.Time {
 	switch {
 	case a.IsZero():
@@ -297,8 +299,8 @@ func Sooner(a, b time.Time) time.Time {
 	}
 }
 
-// planShard decides what concerns no group alone: orders for the shard, orders that concern nothing
-// we know, and extra machines.
+// planShard decides what belongs to no single group: orders for the shard, orders without a known
+// target, and extra machines.
 func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	for _, r := range s.Orders {
 		a := planOrder(s, r, now)
@@ -324,8 +326,8 @@ func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	return append(actions, extras...), next
 }
 
-// planOrder carries an order for the whole shard out, in the shard's record: so it stands for every
-// leader (DRAIN-3).
+// planOrder carries out an order for the whole shard in the shard's record, so that it holds for
+// every leader (DRAIN-3).
 func planOrder(s *Snapshot, r store.Versioned[store.Request], now time.Time) Action {
 	zone, rec := r.Record.Zone, s.Shard.Record
 	_, evacuated := rec.Evacuated[zone]

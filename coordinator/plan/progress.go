@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// progress takes instances to the phase that the facts show.
+// progress moves instances to the phase that the evidence shows.
 type progress struct{ *draft }
 
-// follow takes instances to the phase that the facts show. It destroys nothing and needs no
-// budget, so it goes on while the group is paused or the shard on hold.
+// follow moves instances to the phase that the evidence shows. It destroys nothing and needs no
+// budget, so it continues while the group is paused or the shard on hold.
 func (d *progress) follow() {
 	for _, m := range d.members {
 		switch m.Record.Phase {
@@ -32,7 +32,7 @@ func (d *progress) follow() {
 			if !d.finished(m) && !d.rebooted(m) {
 				d.forgetOldFailures(m)
 			}
-		default: // goes on by what others decide
+		default: // other deciders continue these
 		}
 		if m.Record.Phase != store.Deleting {
 			d.endProtection(m)
@@ -42,7 +42,7 @@ func (d *progress) follow() {
 	}
 }
 
-// finished: the workload of a task has ended well (REC-12).
+// finished handles a task whose workload has ended with success (REC-12).
 func (d *progress) finished(m *member) bool {
 	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
@@ -53,7 +53,7 @@ func (d *progress) finished(m *member) bool {
 	return true
 }
 
-// created: the provider has the machine.
+// created handles an instance whose machine the provider has created.
 func (d *progress) created(m *member) {
 	switch {
 	case m.Calls.Made:
@@ -61,7 +61,7 @@ func (d *progress) created(m *member) {
 			[]store.Fact{{Kind: store.FactMachine, Text: m.Calls.Ref}}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
 			})
-	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
+	case m.Sighting.Listed && !m.Calls.Busy: // a call under way will soon say more
 		d.step(m, store.Booting, "ELECT-3", effect(store.EffectMachineExists), of(store.CauseListedBy),
 			[]store.Fact{providerSays(m.Instance)}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
@@ -69,7 +69,7 @@ func (d *progress) created(m *member) {
 	}
 }
 
-// registered: its agent holds a lease.
+// registered handles an instance whose agent holds a lease.
 func (d *progress) registered(m *member) {
 	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
@@ -79,7 +79,7 @@ func (d *progress) registered(m *member) {
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
-// healthyNow: it reports, and its checks pass.
+// healthyNow handles an instance that reports, and whose checks pass.
 func (d *progress) healthyNow(m *member) {
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) ||
 		!m.Report.Record.Healthy {
@@ -101,8 +101,8 @@ func (d *progress) healthyNow(m *member) {
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 
-// rebooted: its machine has started again by itself. What comes up has its time to get healthy, as
-// after a restart that was ordered; from what it was before nothing follows.
+// rebooted handles a machine that has started again by itself. Like after an ordered restart, the
+// new boot has time to become healthy; the state before it no longer counts.
 func (d *progress) rebooted(m *member) bool {
 	if !rebooted(m.Instance) || m.dead() {
 		return false
@@ -113,8 +113,8 @@ func (d *progress) rebooted(m *member) bool {
 	return true
 }
 
-// passed returns which checks an instance passed that is healthy: all that count, and what the
-// optional ones tell.
+// passed returns the checks that a healthy instance passed: all that count, and the results of
+// optional ones.
 func passed(checks []store.CheckReport) store.Cause {
 	why := store.Cause{Kind: store.CausePassed}
 	if len(checks) > 0 {
@@ -132,9 +132,8 @@ func passed(checks []store.CheckReport) store.Cause {
 	return why
 }
 
-// locate records where a machine is. Some providers know that only after the machine has booted, or
-// tell of another address after it has booted again; an adopted machine's address is not known
-// either.
+// locate records a machine's address. Some providers know it only after the boot, or report another
+// one after a reboot; the address of an adopted machine is unknown at first as well.
 func (d *progress) locate(m *member) {
 	see := &m.Sighting
 	if m.touched || !see.Listed || see.Down || see.Address == "" || see.Address == m.Record.Address ||
@@ -169,8 +168,9 @@ func (d *progress) forgetOldFailures(m *member) {
 	d.forget(sl, "FLAP-4", store.Cause{Kind: store.CauseCalm, Other: m.ID(), For: d.spec.Flap.Reset}, m.Unchanged())
 }
 
-// othersFailedHere reports whether a member has to go and that others have failed in its place, on
-// what is wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
+// othersFailedHere reports whether a member has to go and others, made from the wanted template,
+// have failed in its place: a healthy old member proves nothing about the new ones (FLAP-2,
+// FLAP-5).
 func (d *progress) othersFailedHere(m *member) bool {
 	if !d.leaving(m) && !m.unwantedOrdered() {
 		return false
@@ -179,7 +179,7 @@ func (d *progress) othersFailedHere(m *member) bool {
 		func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
 }
 
-// forget has a slot start over.
+// forget resets a slot.
 func (d *progress) forget(sl *slot, rule string, why store.Cause, also ...store.Condition) *Action {
 	rec := &sl.Record
 	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping = nil, nil, nil, 0
@@ -194,9 +194,9 @@ func (d *progress) forget(sl *slot, rule string, why store.Cause, also ...store.
 	return &d.actions[len(d.actions)-1]
 }
 
-// forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last
-// failure of its slot, which may have been its own. A failure that a wrong clock put into the
-// future does not count.
+// forgetFrom returns since when a member counts as healthy for flap.reset: since it runs, and since
+// the last failure of its slot, which may have been its own. A failure that a wrong clock dated
+// into the future does not count.
 func (d *progress) forgetFrom(m *member, sl *slot) time.Time {
 	reset := d.spec.Flap.Reset.D()
 	due := m.PhaseStart.Add(reset)
@@ -208,7 +208,7 @@ func (d *progress) forgetFrom(m *member, sl *slot) time.Time {
 	return due
 }
 
-// recovered takes back that its failure is counted: the next one is another (FLAP-1).
+// recovered clears the mark that its failure was counted: the next failure is a new one (FLAP-1).
 func (d *progress) recovered(m *member) {
 	a := d.step(m, m.phase, "HEAL-6", effect(store.EffectRecovered), m.judgment.Cause, m.facts(),
 		func(r *store.Instance) { r.Counted = false })
@@ -224,9 +224,9 @@ func (v *view) since(m *member) time.Duration {
 	return v.now.Sub(m.PhaseStart).Round(100 * time.Millisecond)
 }
 
-// recordNotice records a notice, or an agent's word that its machine is to be emptied: what said so
-// may be gone in a moment. A provider's notice is recorded over an evacuation too, since it leaves
-// less time.
+// recordNotice records a notice, or an agent's report that its machine must be evacuated: the
+// source may be gone in a moment. A provider's notice overrides an evacuation, since it leaves less
+// time.
 func (d *progress) recordNotice(m *member) {
 	if m.touched || m.noticed() || !m.phase.Registered() && m.phase != store.Booting {
 		return
@@ -258,7 +258,7 @@ func (d *progress) recordNotice(m *member) {
 	}
 }
 
-// evacuated records that a member's machine is to be emptied (DRAIN-3).
+// evacuated records that a member's machine must be evacuated (DRAIN-3).
 func (d *progress) evacuated(m *member, text string, on store.Fact) *Action {
 	why := store.Cause{Kind: store.CauseEmptied, Text: text}
 	return d.step(m, m.phase, "DRAIN-3", effect(store.EffectDoomed), why, []store.Fact{on}, func(r *store.Instance) {

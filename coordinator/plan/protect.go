@@ -10,7 +10,7 @@ import (
 // A protected instance is not chosen for anything planned, until its protection ends by its time or
 // by an order (REC-13).
 
-// protect notes that an instance is not to be touched, or may be again.
+// protect records that an instance is protected, or no longer is.
 func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 	mode, why := r.Record.Mode, fmt.Sprintf("%.200s", r.Record.Why)
 	what := store.Effect{Kind: store.EffectProtected, Name: mode, For: max(0, r.Record.For)}
@@ -36,7 +36,7 @@ func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 
 func unprotected(rec *store.Instance) { rec.Protected, rec.Protection = "", nil }
 
-// endProtection ends the protection of a member whose time is over.
+// endProtection ends an expired protection.
 func (d *progress) endProtection(m *member) {
 	p := m.Record.Protection
 	if m.Record.Protected == "" || p == nil || p.Ends == nil || m.touched || m.gone() {
@@ -50,11 +50,11 @@ func (d *progress) endProtection(m *member) {
 		store.Cause{Kind: store.CauseProtectionOver, By: p.By, For: p.Ends.For}, m.facts(), unprotected)
 }
 
-// protectedUntil is until when a member is protected, by which operator, and why.
+// protectedUntil returns until when a member is protected, by which operator, and why.
 func (v *view) protectedUntil(m *member) store.BlockedFacts {
 	p := m.Record.Protection
 	if p == nil {
-		return store.BlockedFacts{} // a release before said no more
+		return store.BlockedFacts{} // an earlier release recorded no more
 	}
 	of := store.BlockedFacts{Name: p.By, Text: p.Why}
 	if p.Ends != nil {

@@ -10,9 +10,9 @@ import (
 // removals removes instances, and ends the records of those that are gone.
 type removals struct{ *draft }
 
-// finish ends the records of machines that are proved to be gone, and of those that were
-// never asked for. Until then the record stays, however long that takes: it is what the next leader
-// finds (SAFE-8).
+// finish ends the records of machines that are proved to be gone, and of those that were never
+// requested. Until then the record stays, however long that takes: the next leader depends on it
+// (SAFE-8).
 func (d *removals) finish() {
 	for _, m := range d.members {
 		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.damage.untouchable(m) {
@@ -24,7 +24,7 @@ func (d *removals) finish() {
 	}
 }
 
-// ending is why the record of an instance may end, and what goes with it.
+// ending is why the record of an instance may end, with the evidence.
 type ending struct {
 	why        store.Cause
 	facts      []store.Fact
@@ -84,8 +84,8 @@ func (d *removals) provedGone(m *member) *ending {
 // vanished reports whether the machine of an instance that is being deleted is gone although no
 // removal of it succeeded. A provider may remove a machine and never answer within the call's
 // time-out; its Lists then are the only proof. Without an answer one List is not enough, nor are a
-// few that may be wrong together: its agent was told to stop, so that its silence proves nothing
-// here. The machine must be absent for orphan_grace, from Lists that miss no machine whose agent
+// few that may be wrong together. The agent was told to stop, so its silence proves nothing here.
+// The machine must be absent for orphan_grace, from Lists that include every machine whose agent
 // reports.
 func (d *removals) vanished(m *member) bool {
 	failed, see := m.Calls.RemovalFailed, m.Sighting
@@ -109,7 +109,7 @@ func (d *removals) empty(rule, how string) {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
 			continue
 		}
-		// who goes down already takes no more room
+		// a member that is going down already needs no more budget
 		if !m.goingDown() && (full || !d.budget.mayDelete(m.task(store.WorkDelete), m)) {
 			full = true
 			continue
@@ -117,7 +117,7 @@ func (d *removals) empty(rule, how string) {
 		d.retire(m, motive{store.PurposeEnd, rule, why}, store.EffectDeleting, nil)
 	}
 	if !d.spec.Deleting || !d.groupEnds() || slices.ContainsFunc(d.order, func(sl *slot) bool { return sl.touched }) {
-		return // a slot that this plan changes already, on an order say, goes on the next cache
+		return // a slot that this plan changes already, for example by an order, follows on the next cache
 	}
 	a := Action{
 		Group: d.g.Name, Rule: "REC-7", Effect: effect(store.EffectGroupDeleted),
@@ -153,8 +153,8 @@ func (d *removals) empty(rule, how string) {
 // mostSlotsAtOnce keeps a transaction below store.MaxOps.
 const mostSlotsAtOnce = 50 // each is deleted with a note
 
-// releaseBesideFinished lets everybody else in the slot of a finished task go: what a roll or a
-// failure had made in its place has nothing left to do (REC-12).
+// releaseBesideFinished removes the other members of a finished task's slot: replacements by a roll
+// or after a failure have nothing left to do (REC-12).
 func (d *removals) releaseBesideFinished() {
 	for _, sl := range d.order {
 		done := sl.finished()
@@ -171,8 +171,8 @@ func (d *removals) releaseBesideFinished() {
 	}
 }
 
-// removeFinished lets a finished task go that was ordered to. Its slot is filled again, so that the
-// task is done once more (REC-16).
+// removeFinished removes a finished task that was ordered to go. Its slot is filled again, so that
+// the task runs again (REC-16).
 func (d *removals) removeFinished() {
 	for _, m := range d.members {
 		c := m.Record.Condemned
@@ -186,7 +186,7 @@ func (d *removals) removeFinished() {
 	}
 }
 
-// finished is the oldest member of the slot whose task is done; nil if there is none.
+// finished returns the oldest member of the slot whose task is done; nil if there is none.
 func (sl *slot) finished() *member {
 	for _, m := range sl.members {
 		if m.phase == store.Finished && m.Record.Condemned == nil {
@@ -196,13 +196,13 @@ func (sl *slot) finished() *member {
 	return nil
 }
 
-// occupied reports whether the slot has an instance that is not on the way out, dead or not. One
-// that only this plan removes counts still.
+// occupied reports whether the slot has an instance that is not leaving, dead or not. An instance
+// that only this plan removes still counts.
 func (sl *slot) occupied() bool {
 	return sl.damaged != nil || sl.used()
 }
 
-// used is occupied, going by the records that can be read.
+// used reports the same as occupied, from the readable records only.
 func (sl *slot) used() bool {
 	for _, m := range sl.members {
 		if m.Record.Phase.Fills() || m.Record.Phase == store.Finished {
@@ -212,8 +212,8 @@ func (sl *slot) used() bool {
 	return false
 }
 
-// leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
-// on demand, which only the operator orders to go (REC-2, REC-7).
+// leftOver handles what remains of a group without a spec: instances on demand, which only the
+// operator removes (REC-2, REC-7).
 func (d *removals) leftOver() {
 	if d.s.Shard.Record.Hold != nil || d.s.stale() {
 		return
@@ -227,8 +227,8 @@ func (d *removals) leftOver() {
 	d.withdrawUnused()
 }
 
-// removeOnDemand removes instances on demand that were ordered to go or have grown too old: they
-// are never replaced (REC-2).
+// removeOnDemand removes instances on demand that were ordered to go or are too old: they are never
+// replaced (REC-2).
 func (d *removals) removeOnDemand() {
 	for _, m := range d.members {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
@@ -250,8 +250,8 @@ func (d *removals) removeOnDemand() {
 	}
 }
 
-// showDoomed shows that an instance on demand will end or has to go, and that only its
-// operator does anything about it.
+// showDoomed reports that an instance on demand will end or has to go, and that only its operator
+// can act on that.
 func (d *removals) showDoomed(m *member) {
 	if m.doom.rule != "" {
 		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Cause: m.doom.cause})

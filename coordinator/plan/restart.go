@@ -4,14 +4,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in
-// the record, so that any leader can go on with it, and it is done once (SAFE-8): the agent reports
-// the token of the last restart it carried out, and a machine that has restarted reports another
-// boot.
+// A restart goes stopping → starting → checking. The record has its level, its token and the boot
+// before it, so that any leader can continue it, and it happens once (SAFE-8): the agent reports
+// the token of the last restart it carried out, and a restarted machine reports another boot.
 
-// nextRestart is the level at which a failed member is restarted next: the workload first, where
-// its agent runs one and can be told, then the machine; "" when both were tried and failed
-// (HEAL-1).
+// nextRestart returns the level at which a failed member is restarted next: first the workload, if
+// its agent runs one and can be reached, then the machine; "" once both have failed (HEAL-1).
 func (d *healing) nextRestart(m *member) string {
 	switch {
 	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
@@ -25,16 +23,16 @@ func (d *healing) nextRestart(m *member) string {
 	}
 }
 
-// restartedToHeal reports whether it was restarted because it had failed, and has not been healthy
-// since.
+// restartedToHeal reports whether the member was restarted because it had failed, and has not been
+// healthy since.
 func (m *member) restartedToHeal() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
 
-// reachable reports whether its agent runs a workload and can be told to restart it.
+// reachable reports whether the member's agent runs a workload and can be asked to restart it.
 func (m *member) reachable() bool {
 	return len(m.Record.Spec.Workload.Run) > 0 && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
 }
 
-// restart begins one. The caller has applied the budgets.
+// restart begins a restart. The caller has applied the budgets.
 func (d *healing) restart(m *member, level, rule string, why store.Cause, heals bool,
 	change func(*store.Instance),
 ) *Action {
@@ -54,7 +52,7 @@ func (d *healing) restart(m *member, level, rule string, why store.Cause, heals 
 	return a
 }
 
-// boot is the boot that its agent told of last; "" if none ever did.
+// boot returns the boot that the agent reported last; "" if it never reported one.
 func (m *member) boot() string {
 	if m.Alive.Present() {
 		return m.Alive.Record.BootID
@@ -62,8 +60,8 @@ func (m *member) boot() string {
 	return m.Report.Record.BootID
 }
 
-// listedBoot is its present boot as its provider tells boots apart; "" if the last List may tell of
-// the one before, as it was begun before the agent was heard.
+// listedBoot returns the present boot as the provider identifies it; "" if the last List may show
+// the previous boot, because it began before the agent reported.
 func (m *member) listedBoot() string {
 	if m.Alive.Present() && m.Sighting.Begun.Before(m.StreamSince) {
 		return ""
@@ -71,7 +69,7 @@ func (m *member) listedBoot() string {
 	return m.Sighting.BootID
 }
 
-// stopped: the restart was carried out; the instance comes up again.
+// stopped handles a restart that was carried out: the instance comes up again.
 func (d *progress) stopped(m *member) {
 	r := m.Record.Restart
 	if r == nil {
@@ -93,14 +91,14 @@ func (d *progress) stopped(m *member) {
 	d.step(m, store.Starting, r.Rule, effect(store.EffectRestarted), of(why), []store.Fact{streamSays(m.Instance)}, nil)
 }
 
-// started: the restarted instance has registered again.
+// started handles a restarted instance that has registered again.
 func (d *progress) started(m *member) {
 	r := m.Record.Restart
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
 		return
 	}
 	if r != nil && r.Level == store.RestartMachine && r.Boot != "" && m.Alive.Record.BootID == r.Boot {
-		return // it is still the boot before
+		return // it is still the previous boot
 	}
 	rule := "HEAL-1"
 	if r != nil {
@@ -111,14 +109,15 @@ func (d *progress) started(m *member) {
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
-// bootedAnew reports whether the provider lists another boot than the one that was to end.
+// bootedAnew reports whether the provider lists another boot than the one that the restart was to
+// end.
 func (m *member) bootedAnew(r *store.Restart) bool {
 	return r.Listed != "" && m.Sighting.BootID != "" && m.Sighting.BootID != r.Listed
 }
 
-// mustRestart reports whether the provider has to be asked to restart a machine: again and again,
-// but never once another boot of it reports or is listed. Where boots can be told apart in a List,
-// there has to be one first: the leader before us may have asked.
+// mustRestart reports whether the provider must be asked to restart a machine: repeatedly, but
+// never once another boot of it reports or is listed. If Lists identify boots, one must have come
+// first: the previous leader may already have asked.
 func (m *member) mustRestart() bool {
 	r := m.Record.Restart
 	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token ||
@@ -131,8 +130,8 @@ func (m *member) mustRestart() bool {
 	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
 }
 
-// restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
-// but an instance that is down already takes nothing down (HEAL-3, HEAL-5).
+// restartAllowed reports whether a restart may take a member down: within max_unavailable; a member
+// that is already down takes nothing down (HEAL-3, HEAL-5).
 func (d *healing) restartAllowed(m *member) bool {
 	return !d.booted(m) || m.slot.up > 1 || d.budget.unavailable() < d.spec.MaxUnavailableFor(d.spec.Budget.Heal, true)
 }

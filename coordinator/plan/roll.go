@@ -12,22 +12,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// templateUnknown stands for the template of an adopted machine, which is not known.
+// templateUnknown stands for the unknown template of an adopted machine.
 const templateUnknown = "unknown"
 
-// roll brings a change of the template to the instances.
+// roll brings the instances to a changed template.
 type roll struct {
 	*draft
 	rollout *store.Rollout // as it will be recorded
 	count   rollCount
 }
 
-// updating reports whether what its agent was sent has not been applied yet.
+// updating reports whether the agent has yet to apply what it was sent.
 func (m *member) updating() bool {
 	return m.Record.Config != "" && m.Alive.Present() && m.Report.Record.Config != m.Record.Config
 }
 
-// change is the least that brings a member up to date, and why: ROLL-2.
+// change returns the least action that brings a member up to date, and why: ROLL-2.
 func (v *view) change(m *member) (action string, why store.Cause) {
 	var parts []string
 	action = store.ActionLiveUpdate
@@ -54,12 +54,12 @@ func (v *view) change(m *member) (action string, why store.Cause) {
 		if !maps.Equal(was.Vars, v.spec.Vars) {
 			a := store.ActionLiveUpdate
 			if runUses(v.spec.Workload.Run, was.Vars, v.spec.Vars) {
-				a = store.ActionRestart // a running program does not see its arguments change
+				a = store.ActionRestart // a running program cannot get new arguments
 			}
 			more(a, "vars")
 		}
 		if !maps.Equal(was.Secrets, v.spec.Secrets) {
-			more(store.ActionRestart, "secrets") // a running program does not see its environment change
+			more(store.ActionRestart, "secrets") // a running program cannot get a new environment
 		}
 		if wanted := v.spec.InstanceSpec(); store.FilesNeedRestart(was, &wanted) {
 			more(store.ActionRestart, "files")
@@ -103,8 +103,7 @@ func runUses(run []string, was, now map[string]string) bool {
 	return false
 }
 
-// rollOut brings a change to the instances, under the budgets that healing has left: ROLL-1,
-// HEAL-8.
+// rollOut rolls out a change, under the budgets that healing has left: ROLL-1, HEAL-8.
 func (d *roll) rollOut() {
 	if d.rollout == nil {
 		return
@@ -133,23 +132,21 @@ func (d *roll) rollOut() {
 	}
 }
 
-// blamed reports whether the template that is being rolled out is taken for the cause of failures
-// (FLAP-5).
+// blamed reports whether failures are blamed on the template that is being rolled out (FLAP-5).
 func (d *roll) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
 
-// rolls reports whether a member is there for nothing but a roll or a rebalance, and has not got
-// healthy yet: the older one in its slot does its work and is only outdated, or in a zone that has
-// too many.
+// rolls reports whether a member exists only for a roll or a rebalance and is not healthy yet: the
+// older member of its slot works and is only outdated, or in a zone that has too many.
 func (d *roll) rolls(m, old *member) bool {
 	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && m.Record.Protected == "" &&
 		(!d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m) &&
 		old.healthy() && !old.unwanted() && old.age.rule == ""
 }
 
-// makeRoom withdraws an instance that a roll has made and that has not got healthy yet, the
-// youngest of them, for a member that has failed and waits for the room that it takes: its slot has
-// one that serves, the other has none (HEAL-8). It returns who leaves: that may be one that drains
-// or is deleted since an earlier plan, and whose room comes.
+// makeRoom withdraws the youngest instance that a roll has created and that is not healthy yet, for
+// a failed member that needs its room: the roll's slot has another member that serves, the failed
+// one has none (HEAL-8). It returns the leaving member, which may be one that has been draining or
+// being deleted since an earlier plan.
 func (d *roll) makeRoom(m *member, takesRoom func(*member) bool) string {
 	var young, old *member
 	for _, sl := range d.order {
@@ -175,15 +172,16 @@ func (d *roll) makeRoom(m *member, takesRoom func(*member) bool) string {
 	return young.ID()
 }
 
-// leavesForRoom reports whether it leaves already to make room for a failed one.
+// leavesForRoom reports whether the member is already leaving to make room for a failed one.
 func (m *member) leavesForRoom() bool {
 	leaves := m.Record.Phase == store.Draining || m.Record.Phase == store.Deleting
 	return leaves && m.Record.LeavesBecause() == store.PurposeRoom
 }
 
-// waitsFirst counts the failure of a member before another gives way to it. It may recover before
-// there is room, and fail again: where that costs the roll an instance each time, its slot has to
-// flap like any other, so that the roll gets its turn (FLAP-2). True if it does already.
+// waitsFirst counts the failure of a member before a roll's instance makes room for it. The member
+// may recover before there is room, and fail again: if each time costs the roll an instance, the
+// member's slot has to flap like any other, so that the roll continues (FLAP-2). It returns true if
+// the slot flaps already.
 func (d *roll) waitsFirst(m, young *member) bool {
 	if m.Record.Counted || m.unwantedOrdered() || d.neverHealed(m) {
 		return false
@@ -203,7 +201,7 @@ func (d *roll) waitsFirst(m, young *member) bool {
 }
 
 // healsFirst reports whether this plan has taken a step for a slot without a working instance: the
-// next belongs to it, and a roll takes no room before (HEAL-8).
+// next step belongs to that slot too, and the roll takes no room before (HEAL-8).
 func (d *roll) healsFirst() bool {
 	for _, sl := range d.order {
 		if sl.well > 0 {
@@ -218,9 +216,9 @@ func (d *roll) healsFirst() bool {
 	return false
 }
 
-// outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose
-// slots the new template has failed least, so that a template that is wrong shows in several slots,
-// and no slot waits behind one that flaps (FLAP-5).
+// outdatedInTurn lists the members that may be updated: alone in their slot and working. Slots in
+// which the new template has failed least come first, so that a bad template shows in several
+// slots, and no slot waits behind one that flaps (FLAP-5).
 func (d *roll) outdatedInTurn() []*member {
 	var list []*member
 	failed := map[*member]int{}
@@ -234,10 +232,10 @@ func (d *roll) outdatedInTurn() []*member {
 			continue
 		}
 		if m.phase == store.Checking && !d.templates.obsolete(m) {
-			continue // it was made from the last good template, which is given its time to get healthy (ROLL-9)
+			continue // it was made from the last good template, and has time to become healthy (ROLL-9)
 		}
 		if d.spec.Rollout.Strategy != store.StrategyProactive && m.Record.Relaunch == d.spec.Relaunch.Number {
-			continue // it waits for another reason; a relaunch does not, since an operator wants it
+			continue // it waits for another reason; a relaunch does not, since an operator ordered it
 		}
 		list = append(list, m)
 		for _, f := range sl.Record.Failures {
@@ -255,8 +253,8 @@ func (d *roll) outdatedInTurn() []*member {
 	return list
 }
 
-// neverHealed reports whether a member has failed and heal.policy or the breaker leaves it so: but
-// for an order only a change of what it is made from may help, so that it comes first.
+// neverHealed reports whether a failed member is left as it is by heal.policy or the breaker. Apart
+// from an order, only a new template may help, so it comes first.
 func (d *roll) neverHealed(m *member) bool {
 	unhealed := d.spec.Heal.Policy == store.HealNone || d.healing.breaker != nil && m.failsChecks()
 	return unhealed && m.failing() && m.phase.Fills() && !m.dead() &&
@@ -264,7 +262,7 @@ func (d *roll) neverHealed(m *member) bool {
 		(!m.missed() || d.storms.storm == nil)
 }
 
-// update takes one step for one member; false if there is no room for the others either.
+// update takes one step for one member. It returns false if there is no room for the others either.
 func (d *roll) update(m *member) bool {
 	what := m.task(store.WorkUpdate)
 	if m.Record.Protected != "" {
@@ -274,7 +272,7 @@ func (d *roll) update(m *member) bool {
 	if d.flapping.waits(m.slot, what) {
 		return true
 	}
-	// a moment later it can be told, and more than that need not be done
+	// the agent can be reached in a moment, and a live update is enough
 	if !m.failing() && m.Alive.Record.State != store.StreamOpen {
 		d.block("ROLL-2", what, store.BlockedByAgent, store.BlockedFacts{Cause: m.judgment.Cause})
 		return true
@@ -291,7 +289,7 @@ func (d *roll) update(m *member) bool {
 }
 
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be
-// told, else the machine.
+// reached, else the machine.
 func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 	most := d.spec.MaxUnavailableFor(d.spec.Budget.Roll, true)
 	if d.budget.unwell() >= most && m.healthy() || d.booted(m) && d.budget.unavailable() >= most {
@@ -308,7 +306,7 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 		return false
 	}
 	level, heals := store.RestartMachine, m.restartedToHeal()
-	// healing is never set back by a roll (HEAL-1)
+	// a roll never undoes a step of healing (HEAL-1)
 	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) {
 		level = store.RestartWorkload
 	}
@@ -316,8 +314,8 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 	return true
 }
 
-// updateByReplacement makes a replacement first within max_expansion, else removes first within
-// max_unavailable.
+// updateByReplacement creates a replacement first within max_expansion, otherwise removes the
+// member first within max_unavailable.
 func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 	what := m.task(store.WorkReplace)
 	if !d.budget.mayCreate(what) {
@@ -350,11 +348,10 @@ func (d *roll) blockUnwell(m *member) {
 		store.BlockedFacts{Count: d.budget.unwell(), Flag: d.spec.Heal.Policy == store.HealNone})
 }
 
-// updateFailing brings what is wanted to those that need it most and lose nothing by it: an
-// instance that is not healthy and needs a live update alone, a replacement under way as well as
-// the one it replaces. It may be just what makes them healthy, for example a check that was wrong
-// and is corrected. So they wait for no turn and no budget; the order of a roll is for those that
-// work (ROLL-2, HEAL-8).
+// updateFailing updates members that need the change most and lose nothing by it: an unhealthy
+// instance that needs only a live update, and a replacement under way together with the member it
+// replaces. The change may be what makes them healthy, for example a corrected check. So they wait
+// for no turn and no budget; the order of a roll is for working members (ROLL-2, HEAL-8).
 func (d *roll) updateFailing() {
 	if d.rollout == nil || d.blamed() {
 		return
@@ -369,8 +366,8 @@ func (d *roll) updateFailing() {
 	}
 }
 
-// updatedFirst reports whether a member gets what is new before its turn: it is not protected, and
-// its agent can be told.
+// updatedFirst reports whether a member is updated before its turn: it is not protected, and its
+// agent can be reached.
 func (d *roll) updatedFirst(m *member) bool {
 	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() ||
 		m.Alive.Record.State != store.StreamOpen {
@@ -378,7 +375,7 @@ func (d *roll) updatedFirst(m *member) bool {
 	}
 	switch {
 	case m.phase == store.Checking && d.templates.fallback != nil && m.Record.Template == d.templates.fallback.hash:
-		return false // it was made from what is known to work (ROLL-9)
+		return false // it was made from a template that is known to work (ROLL-9)
 	case m.phase == store.Checking:
 	case m.phase != store.Running || !m.failing() || m.dead() || m.missed():
 		return false
@@ -390,8 +387,8 @@ func (d *roll) updatedFirst(m *member) bool {
 	return action == store.ActionLiveUpdate
 }
 
-// updateLive makes the agent of a member take up what is new. That takes nothing down, yet goes
-// step by step: it may be wrong.
+// updateLive makes a member's agent apply the change. That takes nothing down, but still goes step
+// by step: the change may be wrong.
 func (d *roll) updateLive(m *member, why store.Cause) bool {
 	b := d.budget.boundsOf(d.spec.Budget.Roll)
 	if most := max(1, b.expansion+b.down); d.count.updating >= most {
@@ -407,20 +404,20 @@ func (d *roll) updateLive(m *member, why store.Cause) bool {
 	return true
 }
 
-// updateNow has it do so at once.
+// updateNow makes the agent apply the change at once.
 func (d *roll) updateNow(m *member, why store.Cause) {
 	a := d.step(m, m.phase, "ROLL-2", effect(store.EffectUpdatedLive), why, m.facts(), d.renewed(m))
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.count.updating++
 }
 
-// renewed puts what is wanted now into a record. A configuration that comes back before the agent
-// has reported the one in between gets a hash of its own: the last report still names it from
-// before, and would be taken for the confirmation.
+// renewed puts the wanted configuration into a record. A configuration that returns before the
+// agent has reported the one in between gets a new hash: the agent's last report still has the old
+// hash, which would count as a confirmation.
 func (d *roll) renewed(m *member) func(*store.Instance) {
 	return func(r *store.Instance) {
 		was := r.Config
-		spot := r.Spec.Spot // the machine stays what it was bought as
+		spot := r.Spec.Spot // the machine keeps its capacity type
 		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
 		r.Spec.Spot, r.Awaits = spot, nil
 		r.Config = r.Spec.ConfigHash()

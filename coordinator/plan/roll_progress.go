@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// rollCount is how far a change has come.
+// rollCount is the progress of a change.
 type rollCount struct {
 	outdated int // instances
 	strange  int // of these, those made from another template
@@ -16,8 +16,8 @@ type rollCount struct {
 	updating int // instances that have not confirmed yet
 }
 
-// blameAfter is how often a new template must fail, each time in another slot if there are so many,
-// with none getting healthy in between, to be taken for the cause (FLAP-5).
+// blameAfter is how often a new template must fail, in different slots if there are enough, with
+// none becoming healthy in between, before failures are blamed on it (FLAP-5).
 const blameAfter = 3
 
 // countRollout counts the instances that are up to date.
@@ -100,7 +100,7 @@ func (d *roll) advance() {
 	d.rollout.Stalls, d.rollout.Stalled, d.rollout.StalledCause = &t, "", store.Cause{}
 }
 
-// follow notes how far a roll has come. One that was done, fails and recovers is no progress.
+// follow records a roll's progress. A slot that was done, fails and recovers is no progress.
 func (d *roll) follow(r *store.Rollout) {
 	// an instance beyond the size is no progress
 	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.count.done, d.spec.Size)
@@ -117,8 +117,8 @@ func (d *roll) follow(r *store.Rollout) {
 	r.Done, r.Most = d.count.done, max(most, done)
 }
 
-// stall reports a roll that has made no progress for too long. While nothing may be done its time
-// restarts.
+// stall reports a roll without progress for too long. Times in which no work is allowed do not
+// count.
 func (d *roll) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
@@ -142,8 +142,8 @@ func (d *roll) stall() {
 	d.tell("ROLL-4", effect(store.EffectRollStalled), why)
 }
 
-// unproven reports whether a slot has nothing that could fill it, or an instance on what is wanted
-// that is not healthy and up to date: the change itself may be why the roll does not go on.
+// unproven reports whether a slot has no usable member, or an instance of the new template that is
+// not healthy and up to date: the change itself may be why the roll stalls.
 func (d *roll) unproven() bool {
 	return slices.ContainsFunc(d.order, func(sl *slot) bool {
 		fills := func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }
@@ -152,13 +152,13 @@ func (d *roll) unproven() bool {
 	})
 }
 
-// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new
+// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch has no new
 // template that could be the cause.
 func (d *roll) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)
 	if r.Blamed != "" && slots == 0 && !r.Failed {
-		clearBlame(r) // the operator has had the slots start over
+		clearBlame(r) // an operator has reset the slots
 	}
 	if r.Blamed != "" || d.count.strange == 0 || failures < blameAfter ||
 		slots < min(blameAfter, d.spec.Size, d.stages.reach()) {

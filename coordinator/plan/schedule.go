@@ -4,10 +4,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// followSchedule puts in force what the schedule of the group says now, and reports whether that is
-// new (AUTO-3). It goes by the wall clock, which may be wrong: while the clocks of the replicas
-// differ, a change that shrinks the group waits (SAFE-13); so it does while nothing else may shrink
-// it (AUTO-5). One that is late is not made up for: only the last one counts.
+// followSchedule applies the schedule of the group, and reports whether it sets a new size
+// (AUTO-3). It uses the wall clock, which may be wrong: while the replicas' clocks differ, a change
+// that shrinks the group waits (SAFE-13), as it does while nothing else may shrink the group
+// (AUTO-5). Missed times are not made up for: only the last one counts.
 func (d *scaler) followSchedule() (changed bool) {
 	s, spec := d.scale, d.spec.Scale
 	s.Waits = ""

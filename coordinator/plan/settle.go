@@ -9,7 +9,7 @@ import (
 // settling decides which of several members keeps a slot.
 type settling struct{ *draft }
 
-// settle keeps one healthy member of a slot and lets the others go: HEAL-2, HEAL-6.
+// settle keeps one healthy member of a slot and removes the others: HEAL-2, HEAL-6.
 func (d *settling) settle(sl *slot, good, bad []*member) {
 	keep := d.keeper(sl, good)
 	if keep == nil {
@@ -29,7 +29,7 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 	for _, m := range good {
 		switch {
 		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
-			continue // it is decided when it is known what it is, or that it has arrived
+			continue // decided once its state is known, or once its agent has arrived
 		case d.roll.blamed() && d.roll.rolls(m, keep) && !m.Record.Rebalances:
 			d.release(m, keep, motive{
 				store.PurposeSpare, "FLAP-5", store.Cause{Kind: store.CauseRollStopped, Other: keep.ID()},
@@ -63,14 +63,14 @@ func (d *settling) lostInStorm(m *member) bool {
 	return m.missed() && !d.probing() && d.storms.holds(m)
 }
 
-// probing reports whether a storm has lasted for probe_after. From then on a lost member whose
-// replacement is healthy goes: it must not take the room that the next probe needs (SAFE-2).
+// probing reports whether a storm has lasted for probe_after. From then on a lost member with a
+// healthy replacement is removed: it must not take the room that the next probe needs (SAFE-2).
 func (d *settling) probing() bool {
 	s := d.storms.storm
 	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
 }
 
-// await lets a slot without a proven healthy instance come to that.
+// await waits until a slot has an instance that is proven healthy.
 func (d *settling) await(sl *slot, good, bad []*member) {
 	for _, m := range bad {
 		switch {
@@ -79,8 +79,8 @@ func (d *settling) await(sl *slot, good, bad []*member) {
 			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, store.EffectDeleting)
 		case d.lostInStorm(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
-			// A replacement that failed while the original does its work, if only just: it must not
-			// take the room of the next.
+			// A replacement that failed while the original still works, even barely: it must not
+			// take the room of the next one.
 			why := m.grounds("HEAL-13")
 			why.cause = followed(why.cause, func(a *store.CauseAlso) { a.Keeper = good[0].ID() })
 			d.releaseFailed(sl, m, good[0], why)
@@ -99,13 +99,13 @@ func (d *settling) await(sl *slot, good, bad []*member) {
 	d.forcedOut(sl, good)
 }
 
-// moving reports whether its agent is on its way to another replica. It is not relied on before it
-// has arrived, nor lets it go.
+// moving reports whether the member's agent is moving to another replica. Until it has arrived, the
+// member is neither relied on nor removed.
 func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
 
-// failsInVain reports whether a replacement fails on a template that is not wanted any more: the
-// next is made from another, and need not wait for as long as DET-10 gives this one. One that has
-// not been checked yet may be there first.
+// failsInVain reports whether a replacement fails on a template that is no longer wanted: the next
+// one has another template, and need not wait as long as DET-10 allows this one. A replacement that
+// has not been checked yet may still become healthy first.
 func (d *settling) failsInVain(m *member) bool {
 	if m.phase != store.Checking || !d.templates.obsolete(m) || m.Record.Protected != "" || d.roll.blamed() ||
 		!reportIsCurrent(m.Instance) {
@@ -115,12 +115,12 @@ func (d *settling) failsInVain(m *member) bool {
 		func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
 }
 
-// leaving reports whether a member is to be replaced though it works: it is outdated, has grown too
-// old or moves to another zone, and is not protected.
+// leaving reports whether a working member is to be replaced: it is outdated, too old or moving to
+// another zone, and not protected.
 func (v *view) leaving(m *member) bool { return v.urgency(m) > 0 }
 
-// urgency ranks the reasons for replacing a working member. The replacement of one that is too old
-// may be just as outdated (ROLL-9), and still keeps the slot.
+// urgency ranks the reasons for replacing a working member. The replacement of a member that is too
+// old may be just as outdated (ROLL-9), and still keeps the slot.
 func (v *view) urgency(m *member) int {
 	switch {
 	case m.Record.Protected != "":
@@ -134,10 +134,10 @@ func (v *view) urgency(m *member) int {
 	}
 }
 
-// goesBefore reports whether of two members in a slot this one goes, though both work.
+// goesBefore reports which of two working members of a slot goes first.
 func (v *view) goesBefore(m, other *member) bool { return v.urgency(m) > v.urgency(other) }
 
-// leavingFor is why a member leaves a slot that another keeps.
+// leavingFor returns why a member leaves a slot that another one keeps.
 func (v *view) leavingFor(m, keep *member) motive {
 	by := m.rebalancedBy()
 	switch {
@@ -156,14 +156,15 @@ func (v *view) leavingFor(m, keep *member) motive {
 	}
 }
 
-// lostTooOften is why a member leaves a slot whose instances come back and are lost again (DET-15).
+// lostTooOften returns why a member leaves a slot whose instances come back and are lost again
+// (DET-15).
 func lostTooOften() motive {
 	return motive{store.PurposeHeal, "DET-15", of(store.CauseLostTooOften)}
 }
 
-// keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once
-// the slot's instances were lost too often (DET-15), and none that is outdated or expired while
-// another is not (HEAL-6).
+// keeper returns the member that keeps the slot, if one is healthy: the oldest, or the youngest
+// once the slot's instances were lost too often (DET-15), and no outdated or expired member while
+// there is another (HEAL-6).
 func (d *settling) keeper(sl *slot, good []*member) *member {
 	var keep *member
 	for _, m := range good {
@@ -179,7 +180,7 @@ func (d *settling) keeper(sl *slot, good []*member) *member {
 	return keep
 }
 
-// release retires a member whose place is kept by another, who is part of the evidence.
+// release retires a member whose place another member keeps. That member is part of the evidence.
 func (d *settling) release(m, keep *member, why motive, what store.EffectKind) *Action {
 	if m.touched || !d.budget.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
@@ -193,8 +194,8 @@ func (d *settling) release(m, keep *member, why motive, what store.EffectKind) *
 	return d.retire(m, why, what, facts, also...)
 }
 
-// releaseFailed does so and counts the failure, if it was not counted when its replacement was
-// requested.
+// releaseFailed does the same and counts the failure, if it was not counted when the replacement
+// was requested.
 func (d *settling) releaseFailed(sl *slot, m, keep *member, why motive) {
 	if m.touched || sl.touched && !m.Record.Counted {
 		return
@@ -212,7 +213,7 @@ func (d *settling) releaseFailed(sl *slot, m, keep *member, why motive) {
 	}
 }
 
-// followed adds to a cause which member keeps the slot. What was ordered needs no other reason.
+// followed adds to a cause which member keeps the slot. An order needs no further reason.
 func followed(why store.Cause, add func(*store.CauseAlso)) store.Cause {
 	if why.Kind == store.CauseOrder {
 		return why
@@ -220,8 +221,8 @@ func followed(why store.Cause, add func(*store.CauseAlso)) store.Cause {
 	return with(why, add)
 }
 
-// forcedOut removes an instance past its forced age whose replacement was tried and cannot be had,
-// within max_unavailable (EXP-2).
+// forcedOut removes an instance past its forced age whose replacement has failed, within
+// max_unavailable (EXP-2).
 func (d *settling) forcedOut(sl *slot, good []*member) {
 	old := good[0]
 	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) ||

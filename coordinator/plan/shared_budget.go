@@ -9,16 +9,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// BudgetTurn is the name of the key below turns/ that every change compares and writes which uses
-// the budget of a group with a budget_group: of two that were planned with room for one, the second
-// finds the key changed (REC-18). No group has such a name.
+// BudgetTurn is the name of the key below turns/ that every change compares and writes if it uses a
+// budget_group's budget: if two changes were planned with room for one, the second finds the key
+// changed (REC-18). No group has this name.
 func BudgetTurn(budgetGroup string) string { return "@budget-" + budgetGroup }
 
-// Down is how many of the wanted slots of a group have no instance that has fully booted, and how
-// many have none that is healthy.
+// Down counts the wanted slots of a group without a fully booted instance, and those without a
+// healthy one.
 type Down struct{ Unavailable, Unwell int }
 
-// sharedBudget is what groups may have down together that name the same budget_group (REC-18).
+// sharedBudget is the budget of the groups with the same budget_group (REC-18).
 type sharedBudget struct {
 	name   string
 	most   int
@@ -26,7 +26,7 @@ type sharedBudget struct {
 	others map[string]Down // groups that are not in the snapshot
 }
 
-// shareBudgets joins the drafts whose groups share a budget. Evidence has all of them planned
+// shareBudgets connects the drafts whose groups share a budget. Evidence plans all of them
 // together.
 func shareBudgets(s *Snapshot, drafts []*draft) {
 	var shared map[string]*sharedBudget
@@ -46,14 +46,14 @@ func shareBudgets(s *Snapshot, drafts []*draft) {
 		b.drafts, d.budget.shared = append(b.drafts, d), b
 		for _, m := range d.members {
 			if d.endsSoon(m) {
-				d.wake(m.Record.Drill.At.Add(store.DrillTime)) // others may wait for its place
+				d.wake(m.Record.Drill.At.Add(store.DrillTime)) // others may wait for its room
 			}
 		}
 	}
 }
 
-// down is how much of the group is down. What an operator stopped or deletes is wanted no more, and
-// of what cannot be read nothing is known: it counts as down.
+// down returns how much of the group is down. Slots that an operator stopped or deletes are not
+// wanted. An unreadable group counts as down.
 func (d *budget) down() Down {
 	switch {
 	case d.spec.Stopped || d.spec.Deleting || d.spec.Unstarted:
@@ -76,22 +76,23 @@ func (d *budget) down() Down {
 	}
 }
 
-// endsSoon reports whether the machine of a member is being ended by a drill: it has its place in
-// the shared budget before it is down (DAY-6).
+// endsSoon reports whether a drill is ending the member's machine: it uses the shared budget before
+// it is down (DAY-6).
 func (v *view) endsSoon(m *member) bool {
 	return m.Record.Managed && (m.drilled || m.Record.Drilled(v.now))
 }
 
-// all is how much is down in all groups together, and where.
+// all returns how much is down in all groups together, and in which.
 func (b *sharedBudget) all() (sum Down, where string) { return b.without(nil) }
 
-// usedByOthers reports whether nothing is left of the budget for a group, even if it has none down.
+// usedByOthers reports whether the others leave a group nothing of the budget, even if it has no
+// instance down.
 func (b *sharedBudget) usedByOthers(d *draft) bool {
 	sum, _ := b.without(d)
 	return max(sum.Unavailable, sum.Unwell) >= b.most
 }
 
-// without is how much is down in all groups but one.
+// without returns how much is down in all groups but one.
 func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 	var groups []string
 	add := func(name string, down Down) {
@@ -111,9 +112,8 @@ func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 	return sum, strings.Join(groups, ", ")
 }
 
-// overShared reports whether the budget that the group shares with others keeps a member from being
-// taken down, and records that: one that is down already, or counts as such, takes nothing down
-// (HEAL-5).
+// overShared reports whether the shared budget forbids taking a member down, and records that. A
+// member that is down, or counts as down, takes nothing down (HEAL-5).
 func (d *budget) overShared(what task, m *member) bool {
 	if d.shared == nil || !m.healthy() && !d.booted(m) || d.endsSoon(m) {
 		return false
@@ -128,15 +128,15 @@ func (d *budget) overShared(what task, m *member) bool {
 	return true
 }
 
-// bears reports whether so many more may be down.
+// bears reports whether the budget allows this many more to be down.
 func (b *sharedBudget) bears(more int) bool {
 	sum, _ := b.all()
 	return more+max(sum.Unavailable, sum.Unwell) <= max(1, b.most)
 }
 
-// waitsForOthers reports whether work of the group waited for the shared budget when it was last
-// planned, since the others alone use it up: that is no stall of its roll (ROLL-4). What the roll
-// itself has taken down and cannot bring back is one.
+// waitsForOthers reports whether the group's work waited, in its last plan, for a shared budget
+// that the others used up alone: that is no stall of its roll (ROLL-4). Members that the roll
+// itself took down and cannot bring back are a stall.
 func (d *budget) waitsForOthers() bool {
 	return d.shared != nil && slices.ContainsFunc(d.g.Status.Record.Blocked,
 		func(b store.Blocked) bool { return b.Kind == store.BlockedBySharedBudget }) &&

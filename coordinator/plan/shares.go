@@ -6,14 +6,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A group with capacity.spot is divided between spot machines, which the provider may take away and
-// may not have at all, and machines on demand. The shares count the instances that will stay, one
-// for each slot (SPOT-4).
+// A group with capacity.spot consists of spot machines, which the provider may take away or may
+// lack, and of machines on demand. The shares count the instances that will stay, one for each slot
+// (SPOT-4).
 
 // shares divides a group between spot machines and machines on demand.
 type shares struct {
 	*draft
-	// the member for which this plan found no spot capacity, and the provider's words
+	// the member that found no spot capacity in this plan, and the provider's words
 	spotless, spotlessWhy string
 }
 
@@ -23,7 +23,7 @@ func (v *view) divided() bool { return v.spec != nil && v.spec.Capacity.Spot > 0
 // spot reports whether a member is a spot machine, or will be once this plan is carried out.
 func (m *member) spot() bool { return m.Record.Spec.Spot && !m.fallsBack }
 
-// isFallback reports whether it is on demand because there was no spot capacity.
+// isFallback reports whether the member is on demand because there was no spot capacity.
 func (m *member) isFallback() bool { return m.Record.Fallback || m.fallsBack }
 
 // countShares counts the slots whose instance will stay: spot machines, and others.
@@ -32,9 +32,9 @@ func (f *fleet) countShares() (spot, onDemand int) {
 	return f.spots, f.counted - f.spots
 }
 
-// buy decides what the next instance in a slot is: a spot machine, one on demand, or one on demand
-// because there is no spot capacity. The instances on demand come first. Without a slot it is no
-// share.
+// buy decides the capacity type of the next instance in a slot: spot, on demand, or on demand for
+// lack of spot capacity. The on-demand share is filled first. An instance without a slot belongs to
+// no share.
 func (d *shares) buy(sl *slot) (spot, fallback bool) {
 	if !d.divided() {
 		return d.spec.Spot.Enabled, false
@@ -55,7 +55,7 @@ func (d *shares) buy(sl *slot) (spot, fallback bool) {
 	return true, false
 }
 
-// spotWait is until when spot machines are not tried; zero if they are.
+// spotWait returns until when spot machines are not tried; zero if they are.
 func (d *shares) spotWait() time.Time {
 	if s := d.g.Status.Record.Shares; s != nil {
 		return d.ends(d.g.Due, store.TimerSpot, s.Wait)
@@ -63,9 +63,9 @@ func (d *shares) spotWait() time.Time {
 	return time.Time{}
 }
 
-// fallBack makes a creation on demand for which there has been no spot capacity for
-// capacity.fallback_after. A machine may have come of an earlier call whose answer was lost: then
-// the creation is withdrawn, and another one takes its place.
+// fallBack creates an instance on demand if there has been no spot capacity for
+// capacity.fallback_after. An earlier call may have created a machine although its answer was lost:
+// then the creation is withdrawn, and another one takes its place.
 func (d *shares) fallBack(m *member) {
 	if !d.divided() || m.touched || m.Calls.Busy || !m.Record.Spec.Spot || !m.Record.Managed ||
 		m.phase != store.Pending && m.phase != store.Creating {
@@ -103,7 +103,7 @@ func (d *shares) fallBack(m *member) {
 	d.countZone(m.slot)
 }
 
-// spotMissing reports whether there is no spot capacity for a creation, and in which words.
+// spotMissing reports whether a creation found no spot capacity, and the provider's words.
 func (d *shares) spotMissing(m *member) (why string, missing bool) {
 	if of, r, refused := d.refusal(m); refused && of.Spot {
 		return r.Why, true
@@ -111,7 +111,7 @@ func (d *shares) spotMissing(m *member) (why string, missing bool) {
 	return m.Calls.Problem, m.Calls.NoSpot
 }
 
-// noSpot notes for the status that there was no spot capacity for a member.
+// noSpot records for the status that a member found no spot capacity.
 func (d *shares) noSpot(m *member, why string) { d.spotless, d.spotlessWhy = m.ID(), why }
 
 // withdrawConversion withdraws a replacement that was to be a spot machine. It returns false if the
@@ -125,9 +125,9 @@ func (d *shares) withdrawConversion(m *member, why string) bool {
 	return true
 }
 
-// convert brings the shares of a group to what is wanted, one instance at a time: what fell back
-// returns to spot, and a group whose shares were changed follows. It is planned work: it begins
-// only while nothing else is to be done, makes the replacement first, and gives way to healing.
+// convert brings the shares of a group to what is wanted, one instance at a time: fallbacks return
+// to spot, and the group follows changed shares. This is planned work: it begins only when no other
+// work is due, creates the replacement first, and yields to healing.
 func (d *shares) convert() {
 	if !d.divided() {
 		return
@@ -159,8 +159,8 @@ func (d *shares) convert() {
 	}
 }
 
-// offShare reports whether the shares are not as wanted, and which kind there is too much of. What
-// fell back stays where capacity.return_after is 0.
+// offShare reports whether the shares are off, and which type is in surplus. Fallbacks stay if
+// capacity.return_after is 0.
 func (d *shares) offShare() (spot, off bool) {
 	spots, onDemand := d.countShares()
 	wanted := d.spec.Capacity.OnDemand(d.spec.Size)
@@ -177,7 +177,8 @@ func (d *shares) offShare() (spot, off bool) {
 	}
 }
 
-// fallbacks is how many instances that will stay are on demand because there was no spot capacity.
+// fallbacks returns how many of the staying instances are on demand because there was no spot
+// capacity.
 func (f *fleet) fallbacks() int {
 	n := 0
 	for _, sl := range f.order {
@@ -188,7 +189,7 @@ func (f *fleet) fallbacks() int {
 	return n
 }
 
-// convertOne replaces one instance: one that fell back, else the oldest.
+// convertOne replaces one instance: a fallback if there is one, else the oldest.
 func (d *shares) convertOne(spot bool, what task) {
 	var m *member
 	for _, sl := range d.order {
@@ -222,13 +223,13 @@ func before(a, b *member) bool {
 	return older(a, b)
 }
 
-// movable reports whether an instance may be replaced for the sake of the group's shape alone.
+// movable reports whether an instance may be replaced only to improve the group's shape.
 func (v *view) movable(sl *slot, m *member) bool {
 	return m.Record.Protected == "" && m.healthy() && !sl.retry.After(v.now) && sl.Record.Errored == ""
 }
 
-// follow is what the status says of the shares, and remembers of spot capacity that was
-// missing: the wait for the next try doubles each time.
+// follow updates the status of the shares, including the record of missing spot capacity: the wait
+// for the next try doubles each time.
 func (d *shares) follow() *store.Shares {
 	if !d.divided() || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return nil
@@ -255,8 +256,8 @@ func (d *shares) follow() *store.Shares {
 	return &now
 }
 
-// lastSpotless is the instance for which this plan found no spot capacity, or for which an earlier
-// one withdrew a conversion, and why; "" if there is none but the one that is known.
+// lastSpotless returns the instance that found no spot capacity in this plan, or whose conversion
+// was withdrawn in an earlier one, and why; "" if there is none besides the recorded one.
 func (d *shares) lastSpotless(known string) (id, why string) {
 	if d.spotless != "" && d.spotless != known {
 		return d.spotless, d.spotlessWhy

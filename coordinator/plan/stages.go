@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A roll may go in stages: to a few canaries, which are then watched (ROLL-5), and through one zone
-// after the other (ROLL-8). The way back to a template that was good has none.
+// A roll may have stages: a few canaries first, which then bake (ROLL-5), and one zone after the
+// other (ROLL-8). A rollback to a good template has no stages.
 
-// stages lets a roll go in stages.
+// stages divides a roll into stages.
 type stages struct {
 	*draft
 	rests    bool // the roll waits for time or a promotion, and has nothing else to do
-	promotes bool // the canaries are promoted by this plan, so that the others wait for the next one
+	promotes bool // this plan promotes the canaries, so the others wait for the next plan
 }
 
-// canaries is how many slots a roll that begins now goes to first.
+// canaries returns how many slots a roll that begins now updates first.
 func (d *roll) canaries() int {
 	good := d.g.Status.Record.LastGood
 	if d.spec.Rollout.Strategy != store.StrategyProactive || d.count.strange == 0 ||
@@ -29,7 +29,7 @@ func (d *roll) canaries() int {
 	return d.spec.Canaries()
 }
 
-// testsCanaries reports whether only canaries may have the template that is being rolled out.
+// testsCanaries reports whether only canaries may have the new template.
 func (d *stages) testsCanaries() bool {
 	return d.roll.rollout != nil && d.roll.rollout.Canary > 0 && d.roll.rollout.Promoted == ""
 }
@@ -38,7 +38,7 @@ func (d *stages) isCanary(number int) bool {
 	return d.testsCanaries() && slices.Contains(d.roll.rollout.Canaries, number)
 }
 
-// reach is how many slots may have the template that is being rolled out.
+// reach returns how many slots may have the new template.
 func (d *stages) reach() int {
 	if d.testsCanaries() {
 		return d.roll.rollout.Canary
@@ -60,7 +60,7 @@ func (f *fleet) baked(m *member) bool {
 	return !f.now.Before(due)
 }
 
-// follow takes the roll to its next stage once the present one is good.
+// follow moves the roll to its next stage once the present one is good.
 func (d *stages) follow() {
 	r := d.roll.rollout
 	if d.spec.Rollout.Strategy != store.StrategyProactive || r.Blamed != "" {
@@ -78,9 +78,9 @@ func (d *stages) follow() {
 	d.followZones(r)
 }
 
-// followCanaries promotes the canaries when all of them have been healthy long enough. A canary is
-// settled by the first instance on the template in its slot, and stays one whatever becomes of
-// that.
+// followCanaries promotes the canaries once all of them have been healthy long enough. The first
+// instance of the template in a slot makes that slot a canary, whatever happens to the instance
+// later.
 func (d *stages) followCanaries(r *store.Rollout) {
 	r.Canaries = slices.DeleteFunc(slices.Clone(r.Canaries), func(n int) bool { return d.slots.get(n) == nil })
 	done := 0
@@ -106,7 +106,7 @@ func (d *stages) followCanaries(r *store.Rollout) {
 	}
 	rests := r.Rests
 	if d.rests = !d.restOver(wait); !d.rests && !d.analysis.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
-		d.rests, r.Rests = true, rests // the wait is over, and stays so
+		d.rests, r.Rests = true, rests // the wait is over for good
 		d.analysis.holdsUp()
 	}
 	if !d.rests {
@@ -131,13 +131,13 @@ func (d *stages) restOver(wait time.Duration) bool {
 	return true
 }
 
-// upToDate reports whether a member works with what is wanted and has confirmed that.
+// upToDate reports whether a member works with the wanted configuration and has confirmed it.
 func (f *fleet) upToDate(m *member) bool {
 	return m.phase == store.Finished || f.proven(m) && !f.outdated(m) && !m.updating()
 }
 
-// followZones goes on to the next zone in which an instance is outdated. One that is protected
-// holds up no zone.
+// followZones moves to the next zone with an outdated instance. Protected instances hold up no
+// zone.
 func (d *stages) followZones(r *store.Rollout) {
 	next, here := "", false
 	for _, sl := range d.order {
@@ -157,7 +157,7 @@ func (d *stages) followZones(r *store.Rollout) {
 	switch {
 	case here || next == "" && r.Zone == "":
 		r.Rests = nil
-	case next == "": // the last one is done
+	case next == "": // the last zone is done
 		r.Rests = nil
 	case r.Zone == "" || d.spec.Rollout.Bake == 0 || d.restOver(d.spec.Rollout.Bake.D()):
 		what := store.Effect{Kind: store.EffectRollNextZone, Zone: next}
@@ -172,14 +172,14 @@ func (d *stages) followZones(r *store.Rollout) {
 	}
 }
 
-// staged returns the outdated members whose stage it is, and records what the others wait for.
+// staged returns the outdated members of the present stage, and records what the others wait for.
 func (d *stages) staged(list []*member) []*member {
 	r := d.roll.rollout
 	switch {
 	case len(list) == 0 || d.spec.Rollout.Strategy != store.StrategyProactive:
 		return list
 	case d.promotes:
-		return nil // the roll goes on once the promotion is written
+		return nil // the roll continues once the promotion is written
 	case d.testsCanaries():
 		return d.pickCanaries(list)
 	case r.Zone == "":
@@ -193,8 +193,8 @@ func (d *stages) staged(list []*member) []*member {
 	}
 }
 
-// pickCanaries returns the members of slots that are canaries, and those that become some: one in
-// each zone before two in one.
+// pickCanaries returns the members in canary slots, and chooses new canaries: one in each zone
+// before a second in any.
 func (d *stages) pickCanaries(list []*member) (picked []*member) {
 	r, in := d.roll.rollout, map[string]int{}
 	var rest []*member
@@ -232,7 +232,7 @@ func (d *stages) pickCanaries(list []*member) (picked []*member) {
 	return picked
 }
 
-// becomesCanary notes a slot to which the roll has gone.
+// becomesCanary records a slot that the roll has reached.
 func (d *stages) becomesCanary(m *member) {
 	if r := d.roll.rollout; d.testsCanaries() && m.touched && !slices.Contains(r.Canaries, m.Record.Slot) {
 		r.Canaries = append(slices.Clone(r.Canaries), m.Record.Slot)
@@ -240,7 +240,7 @@ func (d *stages) becomesCanary(m *member) {
 	}
 }
 
-// promoted has the roll go on after its canaries.
+// promoted continues the roll after its canaries.
 func (d *stages) promoted(why store.Cause) {
 	d.roll.rollout.PromotedCause, d.roll.rollout.Promoted = why, reason.Short(why)
 	d.tell("ROLL-5", effect(store.EffectPromoted), why)
@@ -248,7 +248,7 @@ func (d *stages) promoted(why store.Cause) {
 	d.roll.advance()
 }
 
-// promote has a roll go on by an operator's word.
+// promote continues a roll on an operator's order.
 func (d *stages) promote(r store.Versioned[store.Request]) {
 	if !d.testsCanaries() {
 		d.actions = append(d.actions, refuse(r, "no roll of it has canaries that are not promoted yet"))
@@ -264,7 +264,7 @@ func (d *stages) promote(r store.Versioned[store.Request]) {
 	d.orders.settled = append(d.orders.settled, r)
 }
 
-// backFrom names the template that a roll leaves which the coordinator has begun itself.
+// backFrom names the template that a rollback by the coordinator leaves.
 func (d *roll) backFrom(old *store.Rollout) string {
 	good := d.g.Status.Record.LastGood
 	if old == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template != d.hash ||
@@ -274,10 +274,10 @@ func (d *roll) backFrom(old *store.Rollout) string {
 	return old.Template
 }
 
-// rollBack restores what the last good template was made of, when the roll has failed and the
-// operator wants that (ROLL-5). It is the last of a plan's actions: all others compare the spec
-// that it changes, and none of them waits if it is refused. A group from a shard's file is left to
-// who has the file.
+// rollBack restores the spec of the last good template when the roll has failed and the operator
+// has asked for that (ROLL-5). It is the last of a plan's actions: all others compare the spec that
+// it changes, and none of them waits if it is refused. A group of a shard's file is left to the
+// owner of the file.
 func (d *roll) rollBack() {
 	r, good := d.rollout, d.g.Status.Record.LastGood
 	if d.spec == nil || r == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template == d.hash ||
@@ -286,7 +286,7 @@ func (d *roll) rollBack() {
 		return
 	}
 	g := *d.spec
-	g.Size = d.asked // load and operators choose theirs beside the spec
+	g.Size = d.asked // load and operators choose the size beside the spec
 	g.Restore(good.Spec)
 	if g.Validate() != nil || g.InstanceSpec().TemplateHash() == d.hash {
 		return

@@ -12,14 +12,14 @@ import (
 // mostBlocked bounds the list of blocked work in a status.
 const mostBlocked = 20
 
-// status writes what is going on in the group.
+// status writes the state of the group.
 type status struct {
 	*draft
-	held []store.Blocked // what was decided and may not be done
+	held []store.Blocked // decided work that has to wait
 }
 
-// update writes status/<group> where it has changed. It counts facts, not the draft: what the
-// actions of this plan bring is counted once it is there.
+// update writes status/<group> when it has changed. It counts facts, not the draft: the results of
+// this plan's actions are counted once they exist.
 func (d *status) update() {
 	switch {
 	case d.spec == nil && d.invalid == nil:
@@ -110,10 +110,10 @@ func (d *status) write(old, st *store.Status) {
 		d.actions = append(d.actions, a)
 		return
 	}
-	d.actions = append([]Action{a}, d.actions...) // what follows from it comes after it in the journal
+	d.actions = append([]Action{a}, d.actions...) // its consequences come after it in the journal
 }
 
-// setBeside returns what an operator has set besides the spec: a pause, a stop or a deletion.
+// setBeside returns what an operator has set beside the spec: a pause, a stop or a deletion.
 func setBeside(g *store.Group) string {
 	switch {
 	case g.Deleting:
@@ -130,7 +130,7 @@ func setBeside(g *store.Group) string {
 }
 
 func (d *status) countInstances(st *store.Status) {
-	// Neighbours are mostly alike, and a map is slow: what is alike is counted first, and then
+	// Neighbours are mostly alike, and a map is slow: equal neighbours are counted first, then
 	// added.
 	var phase store.Phase
 	var verdict store.Verdict
@@ -174,7 +174,7 @@ func (d *status) countSlots(st *store.Status) {
 	}
 }
 
-// state is the state of the group as a whole: REC-11.
+// state returns the state of the group as a whole: REC-11.
 func (d *status) state(st *store.Status) store.GroupState {
 	switch {
 	case d.spec.Deleting:
@@ -202,8 +202,8 @@ func (d *status) state(st *store.Status) store.GroupState {
 // mostPast is how many past specs a status remembers.
 const mostPast = 10
 
-// remembersGood notes the specs that were in force, and the last one with which the whole group was
-// healthy (ROLL-4).
+// remembersGood records the specs that were in force, and the last one with which the whole group
+// was healthy (ROLL-4).
 func (d *status) remembersGood(st *store.Status) {
 	if d.g.Status.Record.AcceptedRevision != d.acceptedRevision {
 		past := store.PastSpec{Revision: d.acceptedRevision, At: d.now.UTC(), Template: d.hash, Size: d.spec.Size}
@@ -227,8 +227,8 @@ func (d *status) remembersGood(st *store.Status) {
 	}
 }
 
-// same compares what a reader sees. The spec in force is compared by its revision: comparing
-// all of it each time would cost more than the rest of a plan.
+// same compares what a reader sees. The spec in force is compared by its revision: a full
+// comparison would cost more than the rest of a plan.
 func (d *status) same(a, b *store.Status) bool {
 	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 &&
 		!reflect.DeepEqual(a.Accepted, b.Accepted) {
@@ -253,7 +253,7 @@ func (d *status) same(a, b *store.Status) bool {
 		slices.EqualFunc(a.Blocked, b.Blocked, sameBlocked) && d.sameRecords(a, b)
 }
 
-// sameBlocked compares also what a cause points to.
+// sameBlocked also compares what a cause points to.
 func sameBlocked(a, b store.Blocked) bool { return a == b || reflect.DeepEqual(a, b) }
 
 func samePart[T any](a, b *T) bool { return a == b || a != nil && b != nil && reflect.DeepEqual(a, b) }
@@ -264,8 +264,7 @@ func sameGood(a, b *store.GoodSpec) bool {
 
 func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// forget removes the status of a group whose spec was withdrawn before any spec of it
-// was accepted.
+// forget removes the status of a group whose spec was withdrawn before any spec of it was accepted.
 func (d *status) forget() {
 	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damage.damaged > 0 {
 		return
@@ -303,7 +302,7 @@ type task struct {
 	zone, to string
 }
 
-// without are the rules whose decisions rest on more than a verdict.
+// without are the rules whose decisions depend on more than a verdict.
 var without = map[string]store.Counterfactual{
 	"HEAL-6":  store.UnlessDown,
 	"HEAL-8":  store.UnlessRoom,

@@ -8,24 +8,24 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// templates chooses what new instances are made from.
+// templates chooses the templates of new instances.
 type templates struct {
 	*draft
-	fallback *template // what everything but the roll creates from, if that is not what is wanted
+	fallback *template // for all creations outside of the roll; the zero value means the wanted template
 }
 
 // template is what an instance is made from.
 type template struct {
 	spec  store.InstanceSpec
 	hash  string
-	why   string // why it is not the template that is wanted; "" if it is
+	why   string // why it is not the wanted template; "" if it is
 	fails bool   // instances made from it fail their checks, and none is healthy
 }
 
-// choose settles what everything but the roll creates from (ROLL-9): the last template with
-// which the whole group was healthy, as long as the one that is being rolled out is not proved, and
-// once it is blamed. It is the wanted one if there is no roll, if no template was ever good, or if
-// the good one cannot be used any more.
+// choose picks the template for all creations outside of the roll (ROLL-9): the last one with
+// which the whole group was healthy, while the new one is not proved, and once it is blamed. It is
+// the wanted template if there is no roll, if no template was ever good, or if the good one cannot
+// be used any more.
 func (d *templates) choose() {
 	r, good := d.roll.rollout, d.g.Status.Record.LastGood
 	if r == nil {
@@ -36,7 +36,7 @@ func (d *templates) choose() {
 	if good == nil || good.Template == d.hash || r.FallbackUnusable != "" || r.Proved && r.Blamed == "" {
 		return
 	}
-	f := &template{spec: d.spec.InstanceSpec()} // timers are no part of the template: those that are in force now count
+	f := &template{spec: d.spec.InstanceSpec()} // timers are not part of the template: the present ones apply
 	f.spec.Provider, f.spec.Template, f.spec.Workload = good.Spec.Provider, good.Spec.Template, good.Spec.Workload
 	f.spec.Slots = good.Spec.Slots
 	f.spec.Vars, f.spec.Secrets, f.spec.Checks = good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
@@ -53,9 +53,8 @@ func (d *templates) choose() {
 	d.fallback, r.Fallback = f, f.hash
 }
 
-// proved reports whether the template that is being rolled out works: its canaries are promoted, or
-// without a canary the first instance made from it has been healthy for rollout.bake, or has
-// finished its task.
+// proved reports whether the new template works: its canaries are promoted, or, without canaries,
+// its first instance has been healthy for rollout.bake or has finished its task.
 func (d *templates) proved() bool {
 	if d.roll.rollout.Canary > 0 {
 		return d.roll.rollout.Promoted != ""
@@ -66,8 +65,8 @@ func (d *templates) proved() bool {
 	})
 }
 
-// fails reports whether instances made from a template fail their checks and none of them is
-// healthy: another like them would not help.
+// fails reports whether instances of a template fail their checks and none of them is healthy:
+// another one would not help.
 func (d *templates) fails(hash string) bool {
 	failing := false
 	for _, m := range d.members {
@@ -82,20 +81,20 @@ func (d *templates) fails(hash string) bool {
 	return failing
 }
 
-// placeable reports whether machines of a template can be had: we still have its provider, and not
-// all of its zones are evacuated.
+// placeable reports whether machines of a template can be created: its provider is still
+// configured, and not all of its zones are evacuated.
 func (d *templates) placeable(spec *store.InstanceSpec) bool {
 	_, known := d.s.Zones[spec.Provider]
 	return known && (len(d.namedZones(spec.Provider, &spec.Template)) == 0 ||
 		len(d.openZones(spec.Provider, &spec.Template)) > 0)
 }
 
-// source is the template that a new instance is made from; sl is nil for one that is on demand.
+// source returns the template for a new instance; sl is nil for an instance on demand.
 func (d *templates) source(sl *slot, why store.Purpose) template {
 	f := d.fallback
 	wanted := func() template { return template{spec: d.spec.InstanceSpec(), hash: d.hash} }
 	switch {
-	case f == nil || why == store.PurposeAdopt: // what is adopted was made already
+	case f == nil || why == store.PurposeAdopt: // an adopted machine exists already
 		return wanted()
 	case d.roll.blamed() || sl == nil:
 		return *f
@@ -108,8 +107,8 @@ func (d *templates) source(sl *slot, why store.Purpose) template {
 	}
 }
 
-// emptiedByRoll reports whether a member leaves its slot for the roll, or has left it, so that what
-// fills the slot is the roll's replacement.
+// emptiedByRoll reports whether a member leaves, or has left, its slot for the roll, so that the
+// next instance of the slot is the roll's replacement.
 func (sl *slot) emptiedByRoll() bool {
 	if v := sl.Record.Vacated; v != nil && v.Roll {
 		return true
@@ -119,9 +118,9 @@ func (sl *slot) emptiedByRoll() bool {
 	})
 }
 
-// fallbackStuck reports whether the last good template has failed in a slot, more often than the
-// wanted one, to get healthy at all. Something that it needs may be gone: then the wanted one is
-// tried, so that what puts things right reaches the slot.
+// fallbackStuck reports whether the last good template has failed to become healthy in a slot, more
+// often than the wanted one. Something that it needs may be gone: then the wanted template is
+// tried, so that a fix reaches the slot.
 func (d *templates) fallbackStuck(sl *slot) bool {
 	stuck, failed := 0, 0
 	for _, f := range sl.Record.Failures {
@@ -135,9 +134,9 @@ func (d *templates) fallbackStuck(sl *slot) bool {
 	return stuck > failed
 }
 
-// tries reports whether a new instance in a slot is to prove the wanted template. Where no roll
-// does, under the strategy opportunistic, one at a time does, in a slot in which that template has
-// not failed.
+// tries reports whether a new instance in a slot is to prove the wanted template. If no roll does
+// so, under the strategy opportunistic, one instance at a time does, in a slot where that template
+// has not failed.
 func (d *templates) tries(sl *slot) bool {
 	if d.spec.Rollout.Strategy == store.StrategyProactive {
 		return false
@@ -149,8 +148,7 @@ func (d *templates) tries(sl *slot) bool {
 		func(m *member) bool { return m.Record.Managed && !m.gone() && !m.dead() && m.Record.Template == d.hash })
 }
 
-// madeFrom has an action say which template the instance that it makes is made from, if that is not
-// the one that is wanted.
+// madeFrom adds to an action which template its new instance has, if that is not the wanted one.
 func (d *templates) madeFrom(a *Action, rec *store.Instance) {
 	if d.fallback == nil || rec.Template != d.fallback.hash {
 		return
@@ -158,13 +156,13 @@ func (d *templates) madeFrom(a *Action, rec *store.Instance) {
 	good := d.g.Status.Record.LastGood
 	a.Facts = append(slices.Clone(a.Facts),
 		store.Fact{Kind: store.FactGoodTemplate, By: d.g.Name, Name: rec.Template, Rev: good.Revision})
-	if a.Instance != rec.ID { // else the record's reason is the action's
+	if a.Instance != rec.ID { // otherwise the record would have the action's reason
 		a.Cause = with(reason.Known(a.Cause, a.Why), func(also *store.CauseAlso) { also.Made = d.fallback.why })
 		a.Why = reason.Short(a.Cause)
 	}
 }
 
-// meanwhile adds what is used while the template is blamed.
+// meanwhile adds which template is used while the new one is blamed.
 func (d *templates) meanwhile(of store.BlockedFacts) store.BlockedFacts {
 	if d.fallback != nil {
 		of.Name = d.fallback.hash
@@ -174,15 +172,15 @@ func (d *templates) meanwhile(of store.BlockedFacts) store.BlockedFacts {
 	return of
 }
 
-// obsolete reports whether a member is outdated and that nothing new is made from its template
+// obsolete reports whether a member is outdated and its template is not used for new instances
 // either.
 func (d *templates) obsolete(m *member) bool {
 	return d.outdated(m) && (d.fallback == nil || m.Record.Template != d.fallback.hash ||
 		m.Record.Relaunch < d.spec.Relaunch.Number)
 }
 
-// refusedFallback notes that the provider makes no machine from the last good template any more: an
-// image is gone, for example. It is not tried again in this roll.
+// refusedFallback records that the provider no longer creates machines of the last good template,
+// for example because an image is gone. It is not tried again in this roll.
 func (d *templates) refusedFallback(m *member) {
 	if d.fallback != nil && m.Record.Template == d.fallback.hash {
 		d.roll.rollout.FallbackUnusable = m.Calls.Problem

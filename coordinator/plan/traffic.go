@@ -9,15 +9,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A member of a load balancer is recorded before it is added, and the record's entry goes only once
-// a listing proves that the balancer has it no more (LB-1). What an entry says is wanted; each plan
-// compares it with the newest listing and asks for what is missing (LB-3).
+// A member of a load balancer is recorded before it is added, and the entry ends only once a
+// listing proves that the balancer no longer has the member (LB-1). The entry says what is wanted;
+// each plan compares it with the newest listing and requests what is missing (LB-3).
 
-// traffic takes instances into load balancers and out of them.
+// traffic adds instances to load balancers and removes them.
 type traffic struct {
 	*draft
 	memberCalls []MemberCall
-	watched     map[string]bool // load balancers for which something is waited for
+	watched     map[string]bool // load balancers whose next List is awaited
 }
 
 // uses reports whether the group wants its instances in load balancers now.
@@ -71,12 +71,12 @@ func (d *traffic) opens(m *member) (waits bool) {
 	return waits
 }
 
-// replacesFailed reports whether an instance heals its slot: nothing there works beside it.
+// replacesFailed reports whether an instance heals its slot: no other member of the slot works.
 func (d *traffic) replacesFailed(m *member) bool {
 	return (m.Record.Replaces != "" || m.Record.Boot != "") && len(d.others(m, (*member).healthy)) == 0
 }
 
-// notOpen is why a balancer has not confirmed an instance.
+// notOpen returns why a balancer has not confirmed an instance.
 func (d *traffic) notOpen(e *entry) balancerHas {
 	s := &e.has
 	switch {
@@ -99,8 +99,8 @@ func (d *traffic) notOpen(e *entry) balancerHas {
 	}
 }
 
-// judge lets a load balancer's opinion count: of one that was not called healthy in time,
-// and where heal.on_load_balancer asks for it (LB-2, DET-10).
+// judge applies a load balancer's verdict: if the instance did not become healthy there in time, or
+// if heal.on_load_balancer asks for it (LB-2, DET-10).
 func (d *traffic) judge(m *member) {
 	if d.spec == nil || len(m.Record.Traffic) == 0 || m.judgment.Verdict != store.Live || !m.Alive.Present() ||
 		m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
@@ -140,7 +140,7 @@ func (d *traffic) judge(m *member) {
 	}
 }
 
-// silentBalancer names a load balancer that has to answer before an instance in it is taken out as
+// silentBalancer names a load balancer that must answer before an instance in it is taken out as
 // planned; "" if all do.
 func (d *traffic) silentBalancer(m *member) (name string, of *Balancer) {
 	if d.spec == nil || d.spec.Deleting || d.spec.Stopped || m.failing() || m.noticed() || m.goesNow() {
@@ -154,8 +154,8 @@ func (d *traffic) silentBalancer(m *member) (name string, of *Balancer) {
 	return "", nil
 }
 
-// mayLeave reports whether an instance may be taken out of its load balancers as planned: while one
-// does not answer, none is (LB-2).
+// mayLeave reports whether planned work may take an instance out of its load balancers: not while
+// one of them does not answer (LB-2).
 func (d *traffic) mayLeave(what task, m *member) bool {
 	name, b := d.silentBalancer(m)
 	if name == "" {
@@ -170,7 +170,7 @@ func (d *traffic) mayLeave(what task, m *member) bool {
 	return false
 }
 
-// watch has a load balancer listed soon.
+// watch requests a List of a load balancer soon.
 func (d *traffic) watch(name string) {
 	if d.watched == nil {
 		d.watched = map[string]bool{}
@@ -178,8 +178,8 @@ func (d *traffic) watch(name string) {
 	d.watched[name] = true
 }
 
-// follow compares the memberships of all instances with what the load balancers have (LB-3). What
-// others decided in this plan comes first: a record is changed by one action.
+// follow compares the memberships of all instances with the load balancers' listings (LB-3). It
+// comes after the other deciders: a record is changed by one action.
 func (d *traffic) follow() {
 	if d.g.Unreadable != "" {
 		return
@@ -197,7 +197,7 @@ func (d *traffic) follow() {
 	}
 }
 
-// keepTraffic brings the entries of a record up to date; true if it is changed.
+// keepTraffic updates the entries of a record, and reports whether they changed.
 func (d *traffic) keepTraffic(m *member) bool {
 	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, store.Effect{}, store.Cause{}
 	if m.Record.Phase == store.Running && m.working() && d.uses() && d.mayMove() {
@@ -242,12 +242,11 @@ func (d *traffic) keepTraffic(m *member) bool {
 	return true
 }
 
-// mayMove reports whether instances may be taken into service or out of it for what their group
-// wants.
+// mayMove reports whether the group may add instances to, or remove them from, its load balancers.
 func (d *traffic) mayMove() bool { return d.spec != nil && d.mayAct() }
 
-// askBalancer asks for what is missing. Nothing is taken out while the shard is on hold, the group
-// paused, or its state in doubt (SAFE-18); what is wanted is put back even then.
+// askBalancer requests what is missing. While the shard is on hold, the group is paused, or its
+// state is in doubt, nothing is removed (SAFE-18), but missing members are still added.
 func (d *traffic) askBalancer(m *member, e *entry) {
 	if e.seen == nil || m.phase == store.Pending || m.phase == store.Creating ||
 		e.calls.Taken && !e.State.Wanted() {
@@ -275,8 +274,8 @@ func (d *traffic) askBalancer(m *member, e *entry) {
 	})
 }
 
-// missing is what has to be asked of a load balancer; "" if nothing is. The member has no instance
-// while a List is waited for.
+// missing returns the call that a load balancer needs; "" if none. The member has no instance while
+// a List is awaited.
 func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer.Member) {
 	of = e.member(m, d.spec)
 	moved := balancer.Member{} // somewhere else, which only a List of a balancer with names shows
@@ -292,7 +291,7 @@ func (d *traffic) missing(m *member, e *entry) (kind MemberCallKind, of balancer
 		case e.calls.Last == MemberAdd && !e.fresh:
 			return MemberAdd, waits
 		case e.seen.Begun.IsZero() && (e.State == store.TrafficServing || e.calls.Last == MemberAdd):
-			return MemberAdd, waits // whether it is there is not known
+			return MemberAdd, waits // unknown whether it is there
 		case !e.seen.Begun.IsZero() && e.fresh && moved.Instance != "":
 			return MemberRemove, moved
 		case e.fresh && e.has.InPlace() && e.has.Answered > 0:
@@ -331,8 +330,8 @@ func using(kind store.EffectKind, entries []store.Traffic) store.Effect {
 	return store.Effect{Kind: kind, Names: names}
 }
 
-// removeStrays takes out of load balancers what late calls put back: instances that were deleted on
-// purpose.
+// removeStrays removes instances that were deleted on purpose and that late calls have added to
+// load balancers again.
 func removeStrays(s *Snapshot) (calls []MemberCall) {
 	if s.Shard.Record.Hold != nil || s.stale() {
 		return nil
@@ -351,7 +350,7 @@ func removeStrays(s *Snapshot) (calls []MemberCall) {
 	return calls
 }
 
-// opened are the entries of an instance that begins to run.
+// opened returns the entries of an instance that begins to run.
 func (d *traffic) opened(m *member) []store.Traffic {
 	entries := slices.Clone(m.Record.Traffic)
 	for i := range entries {
@@ -362,10 +361,9 @@ func (d *traffic) opened(m *member) []store.Traffic {
 	return entries
 }
 
-// leavesTraffic has an instance that drains leave its load balancers, and its agent told after
-// that. What a notice has doomed serves until another one does in its place. Half of the time is
-// for the load balancers and half for the hook, if the former do not answer or there is no such
-// other one.
+// leavesTraffic takes a draining instance out of its load balancers, and notifies its agent after
+// that. An instance with a notice serves until its replacement does. If the load balancers do not
+// answer, or there is no replacement, half of the time is for them and half for the hook.
 func (d *traffic) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
 	if len(m.Record.Traffic) == 0 {
 		return false
@@ -400,13 +398,13 @@ func (d *traffic) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool
 	return false
 }
 
-// serves reports whether an instance is to be in service somewhere.
+// serves reports whether an instance should be in service in any balancer.
 func (m *member) serves() bool {
 	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State.Wanted() })
 }
 
-// quieted takes a healthy instance out of its load balancers before it is restarted as planned;
-// true once that is done. If it is not restarted after all it is put back: see keepTraffic.
+// quieted takes a healthy instance out of its load balancers before a planned restart, and reports
+// whether that is done. If the restart does not happen, keepTraffic adds it again.
 func (d *traffic) quieted(m *member, why store.Cause) bool {
 	limit := m.Record.Spec.Drain.Timeout.D()
 	if len(m.Record.Traffic) == 0 || !m.healthy() || limit == 0 {
@@ -426,7 +424,7 @@ func (d *traffic) quieted(m *member, why store.Cause) bool {
 	return over
 }
 
-// blockTraffic says which load balancer an instance has not left; false if there is none.
+// blockTraffic returns which load balancer an instance has not left; false if there is none.
 func (d *traffic) blockTraffic(rule string, what task, m *member, limit store.Duration) bool {
 	for _, e := range d.entries(m) {
 		if d.ended(m, &e) {
@@ -458,7 +456,8 @@ func (d *traffic) blockTraffic(rule string, what task, m *member, limit store.Du
 	return false
 }
 
-// rounded rounds a number of connections up, so that the status is not written for each that ends.
+// rounded rounds a number of connections up, so that the status is not written for each one that
+// ends.
 func rounded(n int) int {
 	if n <= 10 {
 		return n
@@ -472,7 +471,7 @@ func rounded(n int) int {
 	}
 }
 
-// blockRemoval says which load balancer has not removed an instance that is being deleted.
+// blockRemoval returns which load balancer has not removed an instance that is being deleted.
 func (d *traffic) blockRemoval(m *member) {
 	for _, e := range d.entries(m) {
 		why := balancerHas{store.BalancerCallFails, e.calls.Problem}

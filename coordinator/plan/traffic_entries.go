@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// entry is a membership with all that is known of it.
+// entry is a membership with everything that is known of it.
 type entry struct {
 	store.Traffic
 	calls MemberCalls
 	of    string
-	seen  *Balancer // nil: this coordinator is not configured with it
-	fresh bool      // the listing was begun after the last call, and after the instance entered its phase
+	seen  *Balancer // nil: this coordinator has no configuration for it
+	fresh bool      // the listing began after the last call, and after the instance entered its phase
 	has   balancer.Membership
 	due   time.Time // when its timer ends; zero: it has none
 }
@@ -39,7 +39,7 @@ func (m *member) entry(v *view, i int) entry {
 	return e
 }
 
-// member is what the balancer is to have. Only an Add needs to know how the group uses it.
+// member returns what the balancer should have. Only an Add needs to know how the group uses it.
 func (e *entry) member(m *member, spec *store.Group) balancer.Member {
 	b := balancer.Member{Instance: m.ID(), Address: e.Address, Port: e.Port}
 	if e.State.Wanted() && spec != nil {
@@ -50,7 +50,7 @@ func (e *entry) member(m *member, spec *store.Group) balancer.Member {
 	return b
 }
 
-// entries are the memberships of an instance.
+// entries returns the memberships of an instance.
 func (d *traffic) entries(m *member) []entry {
 	list := make([]entry, len(m.Record.Traffic))
 	for i := range list {
@@ -59,13 +59,13 @@ func (d *traffic) entries(m *member) []entry {
 	return list
 }
 
-// confirmed reports whether the balancer sends the instance traffic since it entered its phase.
+// confirmed reports whether the balancer has sent the instance traffic since it entered its phase.
 func (e *entry) confirmed(m *member) bool {
 	return e.State.Wanted() && e.fresh && e.seen.Begun.After(m.PhaseStart) && e.has.Confirmed()
 }
 
-// silent reports whether the balancer has not answered for so long that what need not wait for it
-// goes on without.
+// silent reports whether the balancer has been silent for so long that work that need not wait for
+// it continues.
 func (d *traffic) silent(b *Balancer) bool {
 	switch {
 	case b == nil:
@@ -78,13 +78,13 @@ func (d *traffic) silent(b *Balancer) bool {
 	return !d.now.Before(at)
 }
 
-// ignored reports whether an entry is not waited for: no coordinator is configured with its
-// balancer, and the group does not use it, so that operators have given it up.
+// ignored reports whether nothing waits for an entry: no coordinator is configured with its
+// balancer, and the group does not use it, so operators have abandoned it.
 func (d *traffic) ignored(e *entry) bool {
 	return e.seen == nil && !d.s.Configured[e.Balancer] && (d.spec == nil || d.spec.Balancer(e.Balancer) == nil)
 }
 
-// left reports whether the balancer begins no new connections to the instance.
+// left reports whether the balancer opens no new connections to the instance.
 func (d *traffic) left(e *entry) bool {
 	switch {
 	case e.State == store.TrafficLeaving, d.ignored(e), e.State == store.TrafficDraining && e.calls.Taken:
@@ -92,12 +92,12 @@ func (d *traffic) left(e *entry) bool {
 	case e.State != store.TrafficDraining || e.seen == nil:
 		return false
 	}
-	// A List alone does not tell: an Add that was begun before may still be under way.
+	// A List alone does not prove it: an earlier Add may still be under way.
 	return e.calls.Last == MemberDrain && !e.calls.Busy
 }
 
-// ended reports whether no connection to the instance is left. What has failed waits for no
-// balancer that does not answer (LB-3).
+// ended reports whether no connection to the instance is left. A failed instance does not wait for
+// a balancer that does not answer (LB-3).
 func (d *traffic) ended(m *member, e *entry) bool {
 	switch {
 	case d.ignored(e), e.State == store.TrafficLeaving:
@@ -126,7 +126,7 @@ func (d *traffic) allEntries(m *member, property func(*entry) bool) bool {
 	return true
 }
 
-// leftTraffic reports whether no load balancer begins new connections to the instance.
+// leftTraffic reports whether no load balancer opens new connections to the instance.
 func (d *traffic) leftTraffic(m *member) bool { return d.allEntries(m, d.left) }
 
 // trafficEnded reports whether no connection through a load balancer is left.
@@ -135,7 +135,7 @@ func (d *traffic) trafficEnded(m *member) bool {
 }
 
 // removedFromTraffic reports whether the machine may be stopped: every balancer has been asked to
-// remove it, or had its time.
+// remove it, or its time is over.
 func (d *traffic) removedFromTraffic(m *member) bool {
 	if m.Record.Dead {
 		return true
@@ -152,14 +152,14 @@ func (d *traffic) removedFromTraffic(m *member) bool {
 // forgettable reports whether a record may end: no balancer has the instance.
 func (d *traffic) forgettable(m *member) bool { return d.allEntries(m, d.ignored) }
 
-// enter has all entries of a record follow a change of its phase (LB-1).
+// enter updates all entries of a record for a change of its phase (LB-1).
 func (d *traffic) enter(m *member, r *store.Instance) {
 	if len(r.Traffic) == 0 || r.Phase == m.Record.Phase {
 		return
 	}
 	switch r.Phase {
 	case store.Draining:
-		if !m.noticed() { // what a notice has doomed serves until its replacement does
+		if !m.noticed() { // an instance with a notice serves until its replacement does
 			r.Traffic = d.allTurned(r.Traffic, store.TrafficDraining, d.limit(m))
 		}
 	case store.Deleting:
@@ -168,8 +168,8 @@ func (d *traffic) enter(m *member, r *store.Instance) {
 	}
 }
 
-// limit is how long a balancer is waited for before a machine goes: drain.timeout, and not at all
-// for what has failed.
+// limit returns how long to wait for a balancer before a machine goes: drain.timeout, or no time
+// for a failed instance.
 func (d *traffic) limit(m *member) time.Duration {
 	if m.dead() || m.failing() {
 		return 0
@@ -177,7 +177,7 @@ func (d *traffic) limit(m *member) time.Duration {
 	return m.Record.Spec.Drain.Timeout.D()
 }
 
-// allTurned are entries in another state. One that leaves already goes on leaving.
+// allTurned returns the entries in another state. An entry that is leaving stays so.
 func (d *traffic) allTurned(entries []store.Traffic, to store.TrafficState, limit time.Duration) []store.Traffic {
 	out := slices.Clone(entries)
 	for i := range out {
@@ -188,7 +188,7 @@ func (d *traffic) allTurned(entries []store.Traffic, to store.TrafficState, limi
 	return out
 }
 
-// turned is an entry in another state, which is waited for as long as limit says; 0: without end.
+// turned returns an entry in another state, with the given limit for the wait; 0: no limit.
 func (d *traffic) turned(t store.Traffic, to store.TrafficState, limit time.Duration) store.Traffic {
 	t.State, t.Since, t.Timer = to, d.now.UTC(), nil
 	if limit > 0 {
@@ -198,7 +198,7 @@ func (d *traffic) turned(t store.Traffic, to store.TrafficState, limit time.Dura
 	return t
 }
 
-// reached is where a load balancer reaches an instance, or why that is not known.
+// reached returns the address at which a load balancer reaches an instance, or why it is unknown.
 func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, port int, problem balancerHas) {
 	if m.Record.Address == "" {
 		return "", 0, balancerHas{state: store.BalancerNoAddress}
@@ -225,8 +225,8 @@ func (d *traffic) reached(m *member, use *store.LoadBalancer) (address string, p
 	return address, port, balancerHas{}
 }
 
-// wanted are the entries that a record should have, those it has already as they are, and what
-// keeps others from being made. More is what has to be written.
+// wanted returns the entries that a record should have, the existing ones unchanged, and what
+// prevents others. More is what has to be written.
 func (d *traffic) wanted(m *member) (entries []store.Traffic, problems map[string]balancerHas, changed bool) {
 	problems = map[string]balancerHas{}
 	entries = slices.Clone(m.Record.Traffic)

@@ -15,8 +15,8 @@ type view struct {
 	g     *Group
 	now   time.Time
 	spec  *store.Group // in force; nil if there never was one
-	asked int          // the size that the spec itself says
-	hash  string       // of the template that is wanted
+	asked int          // the size in the spec itself
+	hash  string       // of the wanted template
 
 	acceptedRevision store.Revision
 	invalid          *store.InvalidSpec
@@ -52,9 +52,9 @@ func (v *view) accept() {
 	}
 }
 
-// orphaned reports an invalid spec if there are instances of a group and it is no longer known what
-// was asked for: its key and its status are gone. They are left as they are (REC-7); nil if there
-// are none, so that there is no such group, and perhaps never was.
+// orphaned returns an invalid spec if a group has instances but both its key and its status are
+// gone, so that nobody knows what was asked for. The instances are left as they are (REC-7). It
+// returns nil if there are none: then there is no such group, and perhaps never was.
 func (v *view) orphaned() *store.InvalidSpec {
 	var left []string
 	for i := range v.g.Instances {
@@ -71,9 +71,9 @@ func (v *view) orphaned() *store.InvalidSpec {
 		reason.Names(left))}
 }
 
-// settleSize has the group planned with the size in force, which load or an operator may have
-// chosen (AUTO-1, AUTO-3). It is part of the records, as the spec is: a size that this plan chooses
-// is acted on when it has been written.
+// settleSize applies the size in force, which load or an operator may have chosen (AUTO-1, AUTO-3).
+// Like the spec, it is part of the records: a size that this plan chooses takes effect once it has
+// been written.
 func (v *view) settleSize() {
 	if v.spec == nil {
 		return
@@ -86,7 +86,7 @@ func (v *view) settleSize() {
 	}
 }
 
-// due is when a timer that ends at a time may fire: none does in grace (SAFE-13).
+// due returns when a timer that ends at a time may fire: no timer fires in grace (SAFE-13).
 func (v *view) due(at time.Time) time.Time {
 	if !at.IsZero() && at.Before(v.s.GraceEnd) {
 		return v.s.GraceEnd
@@ -94,8 +94,8 @@ func (v *view) due(at time.Time) time.Time {
 	return at
 }
 
-// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since
-// when it runs on our clock has just begun.
+// ends returns when a recorded timer may fire; zero if there is none. If its start is unknown on
+// our clock, it starts now.
 func (v *view) ends(due Due, name string, t *store.Timer) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -107,7 +107,7 @@ func (v *view) ends(due Due, name string, t *store.Timer) time.Time {
 	return v.due(at)
 }
 
-// timer is one that begins now.
+// timer returns a timer that starts now.
 func (v *view) timer(length time.Duration) store.Timer {
 	return store.Timer{Start: v.now.UTC(), For: store.Duration(length)}
 }
@@ -119,13 +119,13 @@ func (v *view) decision(rule string, what store.Effect, why store.Cause) store.D
 	}
 }
 
-// common are the conditions of every action that makes or removes a machine: the spec and the shard
-// (its hold) are as seen.
+// common returns the conditions of every action that creates or removes a machine: the spec and the
+// shard, with its hold, are unchanged.
 func (v *view) common() []store.Condition {
 	return append(v.specUnchanged(), v.s.Shard.Unchanged())
 }
 
-// specUnchanged is the condition that what is in force is so still.
+// specUnchanged returns the condition that the spec in force is unchanged.
 func (v *view) specUnchanged() []store.Condition {
 	out := []store.Condition{store.At(v.specKey(), v.g.Spec.Modified)}
 	if v.g.Spec.StaticModified != 0 {
@@ -136,8 +136,8 @@ func (v *view) specUnchanged() []store.Condition {
 
 func (v *view) specKey() string { return v.s.Keys.Group(v.g.Name) }
 
-// outdated reports whether a member was made from another template than the one that is wanted, or
-// has not gone through the last relaunch (ROLL-1).
+// outdated reports whether a member was made from another template than the wanted one, or has not
+// gone through the last relaunch (ROLL-1).
 func (v *view) outdated(m *member) bool {
 	return m.Record.Managed && (m.Record.Template != v.hash || m.Record.Relaunch < v.spec.Relaunch.Number)
 }

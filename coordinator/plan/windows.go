@@ -7,9 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Planned work begins only in the windows of a group and outside of freezes (ROLL-6). It begins
-// with each instance anew: what has begun with an instance is brought to its end, and the next one
-// waits.
+// Planned work begins only in the windows of a group and outside of freezes (ROLL-6). This applies
+// to each instance: work that has begun on an instance is completed, and the next instance waits.
 
 // ClocksApart is by how much the replicas' clocks may differ for a window to open (SAFE-13).
 const ClocksApart = 30 * time.Second
@@ -63,11 +62,11 @@ func (d *windows) look(kind string) *closed {
 	return &closed{store.BlockedByWindow, of}
 }
 
-// holdBack records that work waits because it may not begin.
+// holdBack records that work waits for a window or the end of a freeze.
 func (d *windows) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why, c.of) }
 
-// rollClosed returns why the roll may not begin with an instance now; nil if it may. The way back
-// to a template that was good waits for no window.
+// rollClosed returns why the roll may not begin with an instance now; nil if it may. A rollback to
+// a good template waits for no window.
 func (d *roll) rollClosed() *closed {
 	if good := d.g.Status.Record.LastGood; good != nil && good.Template == d.hash {
 		return nil
@@ -75,12 +74,11 @@ func (d *roll) rollClosed() *closed {
 	return d.windows.closedFor(store.PlannedRoll)
 }
 
-// rollRests reports whether the roll is not expected to make progress because of a window or a
-// freeze.
+// rollRests reports whether a window or a freeze explains why the roll makes no progress.
 func (d *roll) rollRests() bool { return d.count.strange > 0 && d.rollClosed() != nil }
 
-// inWindow leaves out the members with which a roll may not begin now. It may with one that has
-// failed and is not healed but by the change, and with one that has the template and is relaunched
+// inWindow removes the members with which a roll may not begin now. It may begin with a failed
+// member that only the change can heal, and with a member that has the template and is relaunched
 // by an operator's order.
 func (d *roll) inWindow(list []*member) []*member {
 	c := d.rollClosed()
@@ -99,8 +97,8 @@ func (d *roll) inWindow(list []*member) []*member {
 	return list
 }
 
-// needsNoWindow reports whether a slot that is too many may go at any time: nothing that works goes
-// with it, or what does has to go anyway.
+// needsNoWindow reports whether a surplus slot may go at any time: nothing in it works, or its
+// members have to go anyway.
 func needsNoWindow(c *candidate) bool {
 	return !slices.ContainsFunc(c.members, func(m *member) bool { return !m.unwanted() && m.phase.Registered() })
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Zones are kept even over the instances that will stay, one for each slot (REC-17).
+// Zones are kept even, counting the instances that will stay, one for each slot (REC-17).
 
-// zoning chooses zones, and keeps them even.
+// zoning chooses zones and rebalances them.
 type zoning struct{ *draft }
 
-// stays is the member of a slot that will stay, as far as is known: a replacement is counted
-// instead of the one it replaces. Nil if none will.
+// stays returns the member of a slot that will stay, as far as is known: a replacement counts
+// instead of the member it replaces. It returns nil if none will.
 func (sl *slot) stays() *member {
 	var oldest, youngest *member
 	for _, m := range sl.members {
@@ -37,7 +37,7 @@ func (sl *slot) stays() *member {
 	return oldest
 }
 
-// zone is where a member is, or will be once this plan is carried out.
+// zone returns where a member is, or will be once this plan is carried out.
 func (m *member) zone() string {
 	if m.movesTo != "" {
 		return m.movesTo
@@ -45,8 +45,8 @@ func (m *member) zone() string {
 	return m.Record.Zone
 }
 
-// spread is how many of those that will stay each zone has. It is counted when it is needed first,
-// and kept up to date then.
+// spread returns how many staying members each zone has. It is counted on first use, and kept up to
+// date then.
 func (f *fleet) spread() map[string]int {
 	if f.crowd == nil {
 		f.crowd = map[string]int{}
@@ -80,13 +80,13 @@ func (f *fleet) count(sl *slot, n int) {
 	}
 }
 
-// zoneFor is the zone for a new instance in a slot, which is made instead of those that are there:
-// the one with the fewest, of those that had room when last asked (REC-3, REC-17). Nil is an
-// instance on demand, which also spreads the instances that are not counted.
+// zoneFor chooses the zone of a new instance in a slot, which takes the place of the present
+// members: the zone with the fewest, among those that had room when last asked (REC-3, REC-17). Nil
+// is an instance on demand: those are spread as well, and not counted.
 func (d *zoning) zoneFor(sl *slot, spec *store.InstanceSpec) string {
 	zones := d.openZones(spec.Provider, &spec.Template)
 	if still := common(zones, d.zones()); spec.Provider == d.spec.Provider && len(still) > 0 {
-		zones = still // of an older template: those that are wanted still
+		zones = still // of an older template: those that are still wanted
 	}
 	if open := slices.DeleteFunc(slices.Clone(zones),
 		func(z string) bool { return d.full(MarketOf(*spec), z) }); len(open) > 0 {
@@ -141,7 +141,8 @@ func common(a, b []string) []string {
 // full reports whether a zone had no room lately.
 func (v *view) full(in Market, zone string) bool { return v.s.Full[in][zone].After(v.now) }
 
-// zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
+// zones returns the zones in which instances may be created: the wanted ones that are not evacuated
+// (DRAIN-3).
 func (v *view) zones() []string { return v.openZones(v.spec.Provider, &v.spec.Template) }
 
 func (v *view) openZones(provider string, t *store.Template) []string {
@@ -155,7 +156,7 @@ func (v *view) openZones(provider string, t *store.Template) []string {
 // wantedZones are the zones of the group's template.
 func (v *view) wantedZones() []string { return v.namedZones(v.spec.Provider, &v.spec.Template) }
 
-// namedZones are those that a template names, else all that its provider has, in order.
+// namedZones returns the zones that a template names, else all zones of its provider, in order.
 func (v *view) namedZones(provider string, t *store.Template) []string {
 	zones := t.Zones
 	if len(zones) == 0 {
@@ -167,7 +168,7 @@ func (v *view) namedZones(provider string, t *store.Template) []string {
 // mostApart is by how much zones may differ at most in an even spread.
 const mostApart = 1
 
-// uneven says between which zones the spread is uneven; ok is false if it is even.
+// uneven returns between which zones the spread is uneven; ok is false if it is even.
 func (d *zoning) uneven() (from, to string, ok bool) {
 	zones := d.zones()
 	if len(zones) < 2 {
@@ -178,7 +179,7 @@ func (d *zoning) uneven() (from, to string, ok bool) {
 	return from, to, crowd[from]-crowd[to] > mostApart
 }
 
-// unevenly says in words how instances are spread over the zones, if unevenly; "" if evenly.
+// unevenly describes how instances are spread over the zones, if unevenly; "" if evenly.
 func (d *zoning) unevenly() string {
 	if d.spec.Size < 2 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return ""
@@ -193,16 +194,16 @@ func (d *zoning) unevenly() string {
 	return strings.Join(parts, ", ")
 }
 
-// How long the next rebalance waits after one that was withdrawn, and for how long at most: it
-// doubles each time (REC-17).
+// The first and the longest wait of a rebalance after a withdrawn one; the wait doubles each time
+// (REC-17).
 const (
 	rebalanceWait     = 30 * time.Minute
 	rebalanceWaitMost = 24 * time.Hour
 )
 
-// rebalance evens the zones of a group that wants it, one instance at a time. It has the lowest
-// priority of all: it begins only while nothing else is to be done, makes the replacement first,
-// and gives way to healing like a roll does (REC-17).
+// rebalance evens out the zones of a group that asks for it, one instance at a time. It has the
+// lowest priority: it begins only when no other work is due, creates the replacement first, and
+// yields to healing like a roll (REC-17).
 func (d *zoning) rebalance() {
 	if d.spec.Spread != store.SpreadEven {
 		return
@@ -240,8 +241,8 @@ func (d *zoning) rebalanceWaits() *store.Timer {
 	return nil
 }
 
-// settledDown reports whether every slot has one member that works, that no member has to go, and
-// that this plan changes none.
+// settledDown reports whether every slot has one working member, no member has to go, and this plan
+// changes none.
 func (f *fleet) settledDown() bool {
 	for _, sl := range f.order {
 		for _, m := range sl.members {
@@ -253,7 +254,7 @@ func (f *fleet) settledDown() bool {
 	return true
 }
 
-// rebalanceOne replaces the oldest instance of a zone that may be replaced by one in another zone.
+// rebalanceOne replaces the oldest movable instance of a zone by one in another zone.
 func (d *zoning) rebalanceOne(from, to string, what task) {
 	var m *member
 	for _, sl := range d.order {
@@ -281,8 +282,8 @@ func (d *zoning) rebalanceOne(from, to string, what task) {
 	d.writeSlot(a, m.slot)
 }
 
-// rebalancedBy is the member that was made to take a member's place in another zone; nil if there
-// is none.
+// rebalancedBy returns the member that was created to take a member's place in another zone; nil if
+// there is none.
 func (m *member) rebalancedBy() *member {
 	if m.slot == nil {
 		return nil
@@ -307,9 +308,9 @@ func (f *fleet) rebalancing() bool {
 	return false
 }
 
-// withdrawRebalance withdraws a replacement that was to even the zones and whose zone has no room:
-// in another zone it would not help. It returns false if the replacement is needed because the
-// instance that it replaces no longer works.
+// withdrawRebalance withdraws a replacement that was to even out the zones and whose zone has no
+// room: in another zone it would not help. It returns false if the replacement is needed because
+// the instance that it replaces no longer works.
 func (d *zoning) withdrawRebalance(m *member) bool {
 	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
@@ -320,8 +321,7 @@ func (d *zoning) withdrawRebalance(m *member) bool {
 	return true
 }
 
-// followRebalance is what the status remembers of rebalances that were withdrawn, so that the next
-// one waits.
+// followRebalance updates the status's record of withdrawn rebalances, so that the next one waits.
 func (d *zoning) followRebalance() *store.Rebalance {
 	old := d.g.Status.Record.Rebalance
 	tries, last := 0, ""
@@ -362,7 +362,7 @@ func (sl *slot) member(id string) *member {
 	return nil
 }
 
-// lastCause is why a member leaves: as this plan decides, else as its record says.
+// lastCause returns why a member leaves: by this plan, else by its record.
 func (d *zoning) lastCause(m *member) store.Cause {
 	for i := range d.actions {
 		if a := &d.actions[i]; a.Instance == m.ID() && a.To != a.From {

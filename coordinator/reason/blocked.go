@@ -8,12 +8,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Fill sets the text of a Blocked and its command from its fields.
+// Fill sets the text and the command of a Blocked from its fields.
 func Fill(b *store.Blocked) {
 	b.What, b.Why, b.Until, b.Command = What(b), Why(b), Until(b), Command(b)
 }
 
-// What is the work that is blocked.
+// What names the work that is blocked.
 func What(b *store.Blocked) string {
 	of := &b.Of
 	switch b.Work {
@@ -75,7 +75,7 @@ func What(b *store.Blocked) string {
 	}
 }
 
-// Why is what blocks the work.
+// Why says what blocks the work.
 func Why(b *store.Blocked) string {
 	if o := obstacles[b.Kind]; o.why != nil {
 		return o.why(b)
@@ -83,7 +83,7 @@ func Why(b *store.Blocked) string {
 	return b.Why
 }
 
-// Until is what frees the work; "" if nothing is known to.
+// Until says what unblocks the work; "" if nothing is known to.
 func Until(b *store.Blocked) string {
 	switch o := obstacles[b.Kind]; {
 	case o.until != nil:
@@ -95,7 +95,7 @@ func Until(b *store.Blocked) string {
 	}
 }
 
-// Command is the one command that frees the work; "" if there is none, or a choice of several.
+// Command is the command that unblocks the work; "" if there is none, or several to choose from.
 func Command(b *store.Blocked) string {
 	if o := obstacles[b.Kind]; o.command != nil {
 		return o.command(b)
@@ -103,7 +103,7 @@ func Command(b *store.Blocked) string {
 	return b.Command
 }
 
-// blamed says why a template is blamed, and what is used meanwhile. The release before wrote all of
+// blamed says why a template is blamed, and what is used meanwhile. An earlier release wrote all of
 // it as Text.
 func blamed(of *store.BlockedFacts) string {
 	text := Short(of.Cause)
@@ -117,8 +117,8 @@ func blamed(of *store.BlockedFacts) string {
 	}
 }
 
-// decidedBefore is the work that was decided before the group was paused. A release before wrote it
-// as Text.
+// decidedBefore names the work that was decided before the group was paused. An earlier release
+// wrote it as Text.
 func decidedBefore(of *store.BlockedFacts) string {
 	var parts []string
 	add := func(n int, what string) {
@@ -132,7 +132,7 @@ func decidedBefore(of *store.BlockedFacts) string {
 	return cmp.Or(strings.Join(parts, ", "), of.Text)
 }
 
-// cause is why the instance goes, or how it is judged. A release before wrote that as text.
+// cause says why the instance goes, or how it is judged. An earlier release wrote that as text.
 func cause(of *store.BlockedFacts) string {
 	if text := Short(of.Cause); text != "" {
 		return text
@@ -140,7 +140,7 @@ func cause(of *store.BlockedFacts) string {
 	return of.Text
 }
 
-// returns are the commands that end the evacuations of a group's zones.
+// returns lists the commands that end the evacuations of a group's zones.
 func returns(of *store.BlockedFacts) []string {
 	var all []string
 	for zone := range strings.SplitSeq(of.Name, ",") {
@@ -149,7 +149,7 @@ func returns(of *store.BlockedFacts) []string {
 	return all
 }
 
-// before puts a text that may be empty before another.
+// before puts a text that may be empty before another one.
 func before(text, separator, rest string) string {
 	if text == "" {
 		return rest
@@ -157,7 +157,7 @@ func before(text, separator, rest string) string {
 	return text + separator + rest
 }
 
-// also puts a text that may be empty after another.
+// also puts a text that may be empty after another one.
 func also(text, separator, more string) string {
 	if more == "" {
 		return text
@@ -165,7 +165,7 @@ func also(text, separator, more string) string {
 	return text + separator + more
 }
 
-// connections counts them as the planner rounds them.
+// connections counts connections as the planner rounds them.
 func connections(n int) string {
 	if n > 10 {
 		return fmt.Sprintf("at most %d connections", n)
@@ -176,7 +176,7 @@ func connections(n int) string {
 // machines counts the machines that wait.
 func machines(n int) string { return Counted(n, "machine waits", "machines wait") }
 
-// frozenBy says whose freeze it is.
+// frozenBy says who ordered the freeze.
 func frozenBy(of *store.BlockedFacts) string {
 	if of.Name == "" {
 		return "the group"

@@ -26,9 +26,9 @@ func Short(c store.Cause) string {
 	return text
 }
 
-// Clause is the cause as it stands after "because". It leaves out the instance that takes the
-// place, which such a sentence names anyway. The text is what the record holds beside the cause: it
-// counts where a release before wrote no fields.
+// Clause returns the cause as it reads after "because". It leaves out the replacement, which such a
+// sentence names anyway. The text is what the record holds beside the cause: it is used if an
+// earlier release wrote no fields.
 func Clause(c store.Cause, text string) string {
 	if c.Kind == store.CauseOrder {
 		return "it was ordered by " + c.By
@@ -50,7 +50,8 @@ func Clause(c store.Cause, text string) string {
 	}
 }
 
-// Recorded is the cause as a record holds it beside its text: a text alone is not written twice.
+// Recorded returns the cause as a record holds it beside its text: a cause without fields is not
+// written twice.
 func Recorded(c store.Cause) store.Cause {
 	if c.Kind == "" && c.Heir == "" && c.Also == nil {
 		c.Text = ""
@@ -58,8 +59,8 @@ func Recorded(c store.Cause) store.Cause {
 	return c
 }
 
-// Known is the cause of a record that holds this text beside it: where a release before wrote no
-// fields the text is the cause.
+// Known returns the cause of a record with this text beside it: if an earlier release wrote no
+// fields, the text is the cause.
 func Known(c store.Cause, text string) store.Cause {
 	if Sentence(c) == "" {
 		c.Text = text
@@ -67,7 +68,7 @@ func Known(c store.Cause, text string) store.Cause {
 	return c
 }
 
-// Text is the cause of a record that holds this text beside it, as a sentence.
+// Text returns the cause of a record with this text beside it, as a sentence.
 func Text(c store.Cause, text string) string {
 	if Sentence(c) == "" {
 		return text
@@ -121,20 +122,20 @@ var otherwise = map[store.Counterfactual]string{
 	store.UnlessUnrecorded: "work would have continued if there had been fewer machines without a record",
 }
 
-// IsVerdict reports whether a journal entry tells a verdict. Releases without kinds wrote the
+// IsVerdict reports whether a journal entry is about a verdict. Releases without kinds wrote the
 // verdict as What.
 func IsVerdict(e *store.JournalEntry) bool {
 	return e.Verdict != "" && (e.Kind == store.EntryVerdict || e.Kind == "" && e.What == string(e.Verdict))
 }
 
-// IsRefusal reports whether a journal entry tells only that an order was refused, perhaps for an
+// IsRefusal reports whether a journal entry only says that an order was refused, perhaps for an
 // instance that never existed.
 func IsRefusal(e *store.JournalEntry) bool {
 	return e.Kind == store.EntryRefusal || e.Kind == "" && e.Rule == "REC-16" && e.Cause.Kind == ""
 }
 
-// Matters reports whether a journal entry has a counterfactual that helps a reader who asks why an
-// instance is as it is. Entries of its creation and of orders do not.
+// Matters reports whether a journal entry has a counterfactual that helps a reader who asks about
+// an instance's state. Entries about its creation and about orders have none.
 func Matters(e *store.JournalEntry) bool {
 	switch e.Counterfactual {
 	case store.UnlessFilled, store.UnlessOrdered:
@@ -146,8 +147,8 @@ func Matters(e *store.JournalEntry) bool {
 	}
 }
 
-// Prevented is what would have prevented the decision of a journal entry; "" if nothing is known or
-// it is trivial.
+// Prevented says what would have prevented the decision of a journal entry; "" if nothing is known
+// or it is trivial.
 func Prevented(e *store.JournalEntry, at string) string {
 	switch {
 	case e.Counterfactual == store.UnlessOrdered || e.Counterfactual == "" && e.Rule == "REC-16":
@@ -159,7 +160,7 @@ func Prevented(e *store.JournalEntry, at string) string {
 	}
 }
 
-// Awaits is what the suspicion in a journal entry waits for.
+// Awaits says what the suspicion in a journal entry waits for.
 func Awaits(e *store.JournalEntry) store.Awaited {
 	if e.Kind == "" { // written by a release without kinds
 		switch e.Rule {

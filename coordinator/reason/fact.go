@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Evidence is what a journal entry rests on, a line for each fact.
+// Evidence returns the evidence of a journal entry, a line for each fact.
 func Evidence(e *store.JournalEntry) []string {
 	if len(e.Facts) == 0 {
 		return e.Evidence // of a release without facts
@@ -28,7 +28,7 @@ func Lines(facts []store.Fact) []string {
 	return lines
 }
 
-// Line is a fact as a line of evidence.
+// Line renders a fact as a line of evidence.
 func Line(f *store.Fact) string {
 	switch f.Kind {
 	case store.FactStream:

@@ -7,13 +7,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// obstacle says in words what one kind of obstacle is, and what ends it. Without until, the command
+// obstacle has the words for one kind of obstacle, and for what ends it. Without until, the command
 // ends it.
 type obstacle struct {
 	why, until, command func(*store.Blocked) string
 }
 
-// obstacles has the words for every kind. Of a kind that a later release has added, the record's
+// obstacles has the words for every kind. For a kind that a later release has added, the record's
 // own text is shown.
 var obstacles = merged(shardObstacles, groupObstacles, budgetObstacles, rollObstacles, instanceObstacles,
 	machineObstacles)
@@ -26,17 +26,17 @@ func merged(all ...map[store.BlockedKind]obstacle) map[store.BlockedKind]obstacl
 	return sum
 }
 
-// always is a text that does not depend on what is blocked.
+// always returns a text that does not depend on the blocked work.
 func always(text string) func(*store.Blocked) string {
 	return func(*store.Blocked) string { return text }
 }
 
-// otherIs says what becomes of the other instance that the work waits for.
+// otherIs says what happens to the other instance that the work waits for.
 func otherIs(what string) func(*store.Blocked) string {
 	return func(b *store.Blocked) string { return b.Of.Other + what }
 }
 
-// forGroup and forInstance are commands for the group, or the instance, whose work is blocked.
+// forGroup and forInstance return commands for the group, or the instance, whose work is blocked.
 func forGroup(command string) func(*store.Blocked) string {
 	return func(b *store.Blocked) string { return command + b.Of.Group }
 }
@@ -45,13 +45,13 @@ func forInstance(command string) func(*store.Blocked) string {
 	return func(b *store.Blocked) string { return command + b.Instance }
 }
 
-// causeOf is the cause that is recorded.
+// causeOf returns the recorded cause.
 func causeOf(b *store.Blocked) string { return cause(&b.Of) }
 
-// textOf is the text that is recorded: of a provider, or of an agent.
+// textOf returns the recorded text of a provider or an agent.
 func textOf(b *store.Blocked) string { return b.Of.Text }
 
-// orAfter adds a limit of time to what ends an obstacle, if there is one.
+// orAfter adds a time limit to what ends an obstacle, if there is one.
 func orAfter(what, limited string) func(*store.Blocked) string {
 	return func(b *store.Blocked) string {
 		if b.Of.For > 0 {
@@ -61,7 +61,7 @@ func orAfter(what, limited string) func(*store.Blocked) string {
 	}
 }
 
-// waited is the end of a wait.
+// waited describes the end of a wait.
 func waited(b *store.Blocked) string {
 	if b.Of.For == 0 {
 		return "its wait is over"

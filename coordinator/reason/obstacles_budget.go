@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// budgetObstacles are budgets that are used up, and instances whose work comes first.
+// budgetObstacles are exhausted budgets, and instances whose work comes first.
 var budgetObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByMaxCreating: {
 		why: always("max_creating is used up"),
@@ -98,7 +98,7 @@ var budgetObstacles = map[store.BlockedKind]obstacle{
 	},
 }
 
-// budgetFree is when there is room for a replacement.
+// budgetFree says when there is room for a replacement.
 func budgetFree(b *store.Blocked) string {
 	switch of := &b.Of; {
 	case of.Expansion == 0 && of.Down == 0:

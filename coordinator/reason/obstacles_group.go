@@ -138,7 +138,7 @@ var groupObstacles = map[store.BlockedKind]obstacle{
 	},
 }
 
-// opens is when planned work may begin again.
+// opens says when planned work may begin again.
 func opens(b *store.Blocked) string {
 	if b.Of.Opens.IsZero() {
 		return "its windows allow it: " + groupEdit + b.Of.Group

@@ -12,7 +12,7 @@ const protect = "leasehold instance protect "
 
 func unprotect(b *store.Blocked) string { return protect + b.Instance + " --off" }
 
-// instanceObstacles lie in what is known of an instance, its slot and its workload.
+// instanceObstacles concern what is known of an instance, its slot and its workload.
 var instanceObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByProtectedShare: {
 		why:   always("all instances that could be replaced for it are protected, or their slots flap"),

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// machineObstacles lie with providers and load balancers.
+// machineObstacles concern providers and load balancers.
 var machineObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByProvider: {
 		why: textOf,

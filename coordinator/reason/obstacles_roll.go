@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// rollObstacles hold up a roll, an upgrade of agents, or what waits for one of them.
+// rollObstacles hold up a roll, an upgrade of agents, or work that waits for one of them.
 var rollObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByRoll: {why: always("the roll comes first"), until: always("the roll is complete")},
 	store.BlockedByUnprovedTemplate: {

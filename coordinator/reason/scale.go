@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Numbers says what instances tell of the targets of a group's size.
+// Numbers says what instances report for the targets of a group's size.
 func Numbers(list []store.ScaleNumber) string { return numbers(list, 0) }
 
-// NumbersNow says the same of the numbers in a status, as old as they are now.
+// NumbersNow says the same of the numbers in a status, with their present age.
 func NumbersNow(s *store.Scale, now time.Time) string {
 	return numbers(s.Numbers, max(0, now.Sub(s.At)))
 }
@@ -44,7 +44,7 @@ func numbers(list []store.ScaleNumber, since time.Duration) string {
 	return strings.Join(parts, "; ")
 }
 
-// outside says what is known of a number from outside.
+// outside says what is known of an external metric.
 func outside(n store.ScaleNumber, since time.Duration) string {
 	figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	told := figure(n.Value) + " on average"
@@ -64,8 +64,8 @@ func outside(n store.ScaleNumber, since time.Duration) string {
 	return told
 }
 
-// Schedule says what the schedule of a group has put in force, and when it changes next; "" if
-// there is none.
+// Schedule says what the schedule of a group has set, and when it changes next; "" if there is
+// none.
 func Schedule(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	if len(spec.Schedule) == 0 {
 		return ""
@@ -86,7 +86,7 @@ func Schedule(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	return text
 }
 
-// SizeStays says why the size of a group is not what load asks for; "" if it is.
+// SizeStays says why the size of a group differs from what load asks for; "" if it does not.
 func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	in := func(t *store.Timer) string {
 		if t == nil {
@@ -112,7 +112,7 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	case store.ScaleWindowUp:
 		window := spec.Up.Window
 		if s.Rising != nil {
-			window = s.Rising.For // the spec may have another one since
+			window = s.Rising.For // the spec may have changed since
 		}
 		return fmt.Sprintf("it grows once load has asked for more for %s (scale.up.window)%s (AUTO-2)", window, in(s.Rising))
 	case store.ScaleWindowDown:

@@ -37,8 +37,8 @@ const (
 	GroupStopped = "stopped"
 )
 
-// Sentence says what a cause means; "" if it has a text or nothing at all, as a release without
-// fields wrote it.
+// Sentence renders a cause; it returns "" if the cause has only a text, as in releases without
+// fields, or nothing at all.
 func Sentence(c store.Cause) string {
 	if fixed, found := fixed[c.Kind]; found {
 		return fixed
@@ -125,7 +125,7 @@ func Sentence(c store.Cause) string {
 	}
 }
 
-// happened says what was found about a machine or an agent.
+// happened renders what was found about a machine or an agent.
 func happened(c store.Cause) string {
 	switch c.Kind {
 	case store.CauseNotYetHealthy:
@@ -192,7 +192,7 @@ func happened(c store.Cause) string {
 	}
 }
 
-// ofGroup says what concerns a whole group.
+// ofGroup renders causes that concern a whole group.
 func ofGroup(c store.Cause) string {
 	switch c.Kind {
 	case store.CauseDisturbed:
@@ -361,7 +361,7 @@ func missing(c store.Cause) string {
 	}
 }
 
-// passed says which checks an instance passed that is healthy.
+// passed says which checks a healthy instance passed.
 func passed(c store.Cause) string {
 	text := "its agent reports and it has no checks"
 	if c.Name != "" {

@@ -7,17 +7,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Severity says how much a journal entry deserves a person's attention.
+// Severity says how much attention a journal entry deserves.
 type Severity string
 
 // The severities, from the least.
 const (
-	Info     Severity = "info"     // the work that Leasehold is there for
+	Info     Severity = "info"     // Leasehold's normal work
 	Warning  Severity = "warning"  // something failed, or is about to
-	Critical Severity = "critical" // Leasehold goes no further by itself, or doubts what it sees
+	Critical Severity = "critical" // Leasehold stops, or doubts its data
 )
 
-// Severities are all of them, from the least.
+// Severities lists all of them, from the least.
 var Severities = []Severity{Info, Warning, Critical}
 
 // AtLeast reports whether s is as severe as least, or more.
@@ -25,8 +25,8 @@ func (s Severity) AtLeast(least Severity) bool {
 	return slices.Index(Severities, s) >= slices.Index(Severities, least)
 }
 
-// Rules by which entries are severe, whatever else they say. Other entries are judged by their
-// fields.
+// Rules whose entries have a severity of their own. The severity of other entries follows from
+// their fields.
 var (
 	criticalRules = []string{
 		"FLAP-3", "FLAP-5", // a slot was given up, a template was blamed
@@ -57,8 +57,8 @@ func SeverityOf(e *store.JournalEntry) Severity {
 	}
 }
 
-// Headline says in a line what an entry records, from its typed fields alone: it holds nothing that
-// a workload, a check or a provider printed.
+// Headline summarizes an entry in a line, from its typed fields only: it contains nothing that a
+// workload, a check or a provider printed.
 func Headline(e *store.JournalEntry) string {
 	about := e.Instance
 	if about == "" {

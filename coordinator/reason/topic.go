@@ -39,7 +39,7 @@ var topics = map[store.BlockedKind]Topic{
 	store.BlockedBySharedBudget: TopicBudget,
 }
 
-// olderTopics are the topics of what a release without kinds wrote.
+// olderTopics are the topics of entries from releases without kinds.
 var olderTopics = map[string]Topic{
 	"SAFE-12": TopicHold, "SAFE-2": TopicStorm, "FLAP-5": TopicHaltedRoll, "ROLL-4": TopicHaltedRoll,
 	"FLAP-3": TopicGivenUp, "REC-17": TopicSpread, "SAFE-15": TopicDamage, "HEAL-12": TopicProvider,
@@ -47,7 +47,7 @@ var olderTopics = map[string]Topic{
 	"ROLL-1": TopicBudget, "ROLL-2": TopicBudget, "EXP-1": TopicBudget,
 }
 
-// TopicOf is the topic of blocked work.
+// TopicOf returns the topic of blocked work.
 func TopicOf(b *store.Blocked) Topic {
 	switch {
 	case b.Kind == "":
@@ -61,7 +61,7 @@ func TopicOf(b *store.Blocked) Topic {
 	}
 }
 
-// HeldBy is what holds blocked work back, in a word for metrics.
+// HeldBy names what blocks work, in a word for metrics.
 func HeldBy(b *store.Blocked) string {
 	switch TopicOf(b) {
 	case TopicStorm:
@@ -120,8 +120,9 @@ func Same(a, b *store.Blocked) bool {
 	return a.Rule == b.Rule && a.Instance == b.Instance && What(a) == What(b)
 }
 
-// Cause is a Blocked without the instance that it is about: what is blocked for the same reason is
-// equal. Text that a release without kinds wrote may name the instance, and is compared as it is.
+// Cause returns a Blocked without the instance that it is about: work that is blocked for the same
+// reason compares equal. A text from a release without kinds may name the instance, and is compared
+// as it is.
 func Cause(b store.Blocked) store.Blocked {
 	if b.Instance = ""; b.Kind != "" {
 		b.What, b.Why, b.Until, b.Command = "", "", "", ""

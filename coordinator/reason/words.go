@@ -44,13 +44,13 @@ func Counted(n int, one, many string) string {
 // Number formats a number with a noun whose plural ends in s.
 func Number(n int, of string) string { return Counted(n, of, of+"s") }
 
-// mostNames bounds the names in one sentence.
+// mostNames limits the names in one sentence.
 const mostNames = 10
 
 // Names lists the first names of many, as in a sentence.
 func Names(names []string) string { return FirstNames(names, mostNames) }
 
-// FirstNames lists at most so many names, and counts the others.
+// FirstNames lists at most the given number of names, and counts the others.
 func FirstNames(names []string, most int) string {
 	text := strings.Join(names[:min(len(names), most)], ", ")
 	if more := len(names) - most; more > 0 {

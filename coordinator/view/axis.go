@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// lanes are the rows of the time axis, by the rules that decide.
+// lanes are the rows of the time axis, by the rules of their decisions.
 var lanes = []struct {
 	Name     string
 	Families []string
@@ -36,28 +36,28 @@ var Spans = []struct {
 	{"7d", 7 * 24 * time.Hour},
 }
 
-// Axis is what was decided in a group over time, and what went on.
+// Axis shows a group's decisions over time, and what was going on.
 type Axis struct {
 	From, To time.Time
-	Step     time.Duration // of a column
+	Step     time.Duration // width of a column
 	Lanes    []Lane
 	Bands    []Band
 }
 
-// Lane is how many decisions of a kind there were, by column.
+// Lane counts decisions of a kind, by column.
 type Lane struct {
 	Name   string
 	Counts []int
 }
 
-// Band is when something went on: a storm, a grace, a roll, an open breaker, a hold, a freeze, or
-// when a window was open. The windows and freezes are the present ones.
+// Band is the time span of a storm, a grace, a roll, an open breaker, a hold, a freeze or an open
+// window. Windows and freezes are the present ones.
 type Band struct {
 	Name    string
 	Periods []store.Period
 }
 
-// Axis counts a group's decisions in columns, and finds what went on.
+// Axis counts a group's decisions in columns, and finds the bands.
 func (s *Source) Axis(group string, span time.Duration, columns int, now time.Time) Axis {
 	step := span / time.Duration(columns)
 	to := now.Truncate(step).Add(step) // moves with its columns, not with every second
@@ -113,7 +113,7 @@ func laneOf(rule string) int {
 	return len(lanes) - 1
 }
 
-// The names of bands, in the order in which they are shown.
+// The names of bands, in display order.
 const (
 	bandStorm   = "storm"
 	bandGrace   = "grace"
@@ -126,7 +126,7 @@ const (
 
 var bandNames = []string{bandStorm, bandGrace, bandRoll, bandBreaker, bandHold, bandFreeze, bandWindow}
 
-// goings are what went on, by the name of its band; the end of what goes on is zero.
+// goings are the bands found so far, by name; an ongoing one has a zero end.
 type goings map[string][]store.Period
 
 func (g goings) begin(name string, at time.Time) {
@@ -136,7 +136,7 @@ func (g goings) begin(name string, at time.Time) {
 	g[name] = append(g[name], store.Period{From: at})
 }
 
-// end ends what began; what began before the journal in memory did has no beginning.
+// end ends a band; one that began before the journal in memory has no beginning.
 func (g goings) end(name string, at time.Time) {
 	n := len(g[name])
 	if n == 0 || !g[name][n-1].To.IsZero() {
@@ -160,7 +160,7 @@ func (g goings) grace(e *journal.Entry, from string) {
 	g[bandGrace] = append(g[bandGrace], p)
 }
 
-// see takes note of an entry of the journal that begins or ends something.
+// see records a journal entry that begins or ends a band.
 func (g goings) see(e *journal.Entry) {
 	switch e.Cause.Kind {
 	case store.CauseManyLost, store.CauseManyLostInShard:
@@ -188,8 +188,8 @@ func (g goings) see(e *journal.Entry) {
 	}
 }
 
-// present sets what goes on now, as the records say: the journal in memory may begin later, and
-// what it began may be over.
+// present sets the ongoing bands from the records: the journal in memory may begin later, and a
+// band that it began may be over.
 func (g goings) present(c *cache.Content, group string, from, now time.Time) {
 	st := c.Status[group].Record
 	goesOn := func(name string, since time.Time) { // zero: it does not go on
@@ -198,7 +198,7 @@ func (g goings) present(c *cache.Content, group string, from, now time.Time) {
 		switch on := !since.IsZero(); {
 		case on && !open:
 			g[name] = append(g[name], store.Period{From: since})
-		case !on && open: // its end was not told, or not read yet
+		case !on && open: // its end was not recorded, or not read yet
 			g[name] = g[name][:n-1]
 		}
 	}

@@ -1,13 +1,13 @@
 package view
 
-// Cell is a slot with its instances: a replacement shares the cell of the instance whose place it
-// takes.
+// Cell is a slot with its instances: a replacement shares the cell of the instance that it
+// replaces.
 type Cell struct {
 	Slot  int // -1: on demand
 	Units []Unit
 }
 
-// CellsOf puts instances, which are in order of slot, into the cells of their slots.
+// CellsOf groups instances, which are ordered by slot, into the cells of their slots.
 func CellsOf(units []Unit, size int) []Cell {
 	var cells, onDemand []Cell
 	next := 0
@@ -33,7 +33,7 @@ func CellsOf(units []Unit, size int) []Cell {
 	return append(cells, onDemand...)
 }
 
-// Counts are how many instances of each kind there are, and how many slots are vacant.
+// Counts counts the instances of each kind, and the vacant slots.
 func Counts(cells []Cell) map[string]int {
 	counts := map[string]int{}
 	for _, c := range cells {

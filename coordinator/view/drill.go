@@ -11,18 +11,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Drill is a drill with what was promised of it (DAY-6).
+// Drill is a drill with what was promised for it (DAY-6).
 type Drill struct {
 	review.DrillSeen
-	Promises []review.Promise `json:"promises"` // none while it goes on, and if it was refused
+	Promises []review.Promise `json:"promises"` // none while it is under way, and if it was refused
 	Outcome  review.Outcome   `json:"outcome"`
 }
 
-// drills remembers the drills of groups until the journal in memory has more: changes of the cache
-// are far more frequent, and each has every reader that watches drills ask again.
+// drills caches the drills of groups until the journal in memory grows: the cache changes far more
+// often, and each change makes every reader that watches drills ask again.
 type drills struct {
 	mu   sync.Mutex
-	at   <-chan struct{} // the journal moves on when it is closed, and then has another one
+	at   <-chan struct{} // closed when the journal grows, and then replaced
 	seen map[string][]review.DrillSeen
 }
 
@@ -30,7 +30,7 @@ type drills struct {
 func (d *drills) of(group string, j *journal.Memory) (seen []review.DrillSeen, read bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := j.Moved(); d.at != at { // taken first: what comes meanwhile is read twice, not missed
+	if at := j.Moved(); d.at != at { // taken first: entries that come meanwhile are read twice, not missed
 		d.at, d.seen = at, map[string][]review.DrillSeen{}
 	}
 	if seen, read = d.seen[group]; read {
@@ -51,7 +51,7 @@ func (d *drills) of(group string, j *journal.Memory) (seen []review.DrillSeen, r
 	return seen, read
 }
 
-// Drills are a group's drills, as far as the journal in memory tells, the newest first. False:
+// Drills returns a group's drills in the journal in memory, newest first. It returns false if
 // nothing was read yet.
 func (s *Source) Drills(group string) (all []Drill, read bool) {
 	seen, known := s.drills.of(group, s.journal)

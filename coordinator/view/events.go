@@ -12,9 +12,9 @@ import (
 type Wanted struct {
 	Group, Instance string
 	Rule            string    // or a family of rules, such as DET
-	Text            string    // in what was decided or why
-	Before          string    // older than the entry of this name
-	After           string    // newer than the entry of this name
+	Text            string    // in the decision or its reason
+	Before          string    // older than the entry with this name
+	After           string    // newer than the entry with this name
 	From, To        time.Time // zero: unbounded
 	Most            int       // how many; 0: all
 }
@@ -22,8 +22,8 @@ type Wanted struct {
 // Events are entries of the journal.
 type Events struct {
 	Entries []journal.Entry // the newest first
-	More    bool            // there are older ones that are wanted
-	Since   time.Time       // what is older is not in memory
+	More    bool            // older entries match as well
+	Since   time.Time       // older entries are not in memory
 	Read    bool            // the journal was read
 }
 

@@ -33,7 +33,7 @@ type Group struct {
 	Cells    []Cell
 }
 
-// Group is a group now; false: nothing was read yet.
+// Group returns the present state of a group; false: nothing was read yet.
 func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 	v.Name = name
 	var st *story.Shard
@@ -66,9 +66,9 @@ func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 	}
 	inProgress := status
 	if v.On.Storm != nil {
-		inProgress.Storm = nil // it is a problem, and told as one
+		inProgress.Storm = nil // shown as a problem instead
 	}
-	inProgress.Blocked, inProgress.Scale = nil, nil // told as Turns and Scale
+	inProgress.Blocked, inProgress.Scale = nil, nil // shown as Turns and Scale
 	v.Lines = story.NowLines(inProgress, slots, now)
 	v.Blocked, v.Turns = story.Merge(v.On.Blocked), story.Merge(v.On.Turns)
 	v.Planned = plannedOf(status.Accepted, st.Shard.Record.Freeze, now)

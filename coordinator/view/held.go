@@ -7,19 +7,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Protected is an instance that planned work leaves alone (REC-13).
+// Protected is an instance that planned work does not touch (REC-13).
 type Protected struct {
 	ID    string    `json:"id"`
-	By    string    `json:"by,omitempty"` // "": a release before did not note it
+	By    string    `json:"by,omitempty"` // "": an earlier release did not record it
 	Why   string    `json:"why,omitempty"`
-	Until time.Time `json:"until,omitzero"` // zero: until it is ordered otherwise
+	Until time.Time `json:"until,omitzero"` // zero: until an operator ends it
 	Heal  bool      `json:"heal,omitempty"` // it is not healed either
 }
 
 // Busy is an instance whose workload is busy, as far as is known (BUSY-1).
 type Busy struct {
 	ID    string    `json:"id"`
-	Until time.Time `json:"until,omitzero"` // planned work waits for it until then; zero: none does
+	Until time.Time `json:"until,omitzero"` // until then planned work waits for it; zero: none waits
 }
 
 // held finds the instances of a group that are protected, and those that are busy.

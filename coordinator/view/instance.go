@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Instance is an instance with its story, also one that is gone.
+// Instance is an instance with its story, including instances that are gone.
 type Instance struct {
 	Truth     Truth
 	Revision  store.Revision
@@ -28,14 +28,14 @@ type Instance struct {
 	Load      []Load // the last hour, as this replica saw it
 	Lines     []string
 	Blocked   []story.Blockage
-	Events    []journal.Entry // about it, the oldest first
+	Events    []journal.Entry // about it, oldest first
 	Claims    int             // refused requests under its name
-	Decision  *journal.Entry  // the one that matters
+	Decision  *journal.Entry  // the decision that matters
 	Prevented string          // what would have prevented it
-	Since     time.Time       // what is older is not in memory
+	Since     time.Time       // older entries are not in memory
 }
 
-// Instance is an instance now; false: nothing was read yet.
+// Instance returns the present state of an instance; false: nothing was read yet.
 func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 	v.Now, v.ID, v.Slot = now, id, -1
 	if !s.cache.View(func(c *cache.Content) {
@@ -95,7 +95,7 @@ func (v *Instance) decide() {
 	}
 }
 
-// Answer says how the instance is, or was, in a sentence.
+// Answer describes the instance's state, present or past, in a sentence.
 func (v Instance) Answer() string {
 	if v.There {
 		return v.Unit.Label()

@@ -9,24 +9,25 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The load of each instance is kept as trends are, but a value a minute: reports without news are
-// not stored more often. It takes 120 bytes an instance.
+// The load of each instance is kept like trends, with one value a minute, since reports without
+// news are not stored more often. It takes 120 bytes per instance.
 const (
 	loadEvery = time.Minute
 	loadSteps = int(TrendFor / loadEvery)
 )
 
-// Load is how busy the machine of an instance was at a time.
+// Load is the load of an instance's machine at a time.
 type Load struct {
 	At     time.Time `json:"at"`
 	CPU    int       `json:"cpu_percent"`
 	Memory int       `json:"memory_percent"`
 }
 
-// percents are a CPU's and a memory's load, each plus one; 0: not known.
+// percents are the loads of CPU and memory, each plus one; 0: unknown.
 type percents struct{ cpu, memory uint8 }
 
-// loads are the last hour of each instance that has a record. A step is one time for all of them.
+// loads are the last hour of each instance that has a record. All instances share the times of the
+// steps.
 type loads struct {
 	at   [loadSteps]time.Time
 	last int // the newest step
@@ -56,7 +57,7 @@ func (l *loads) sample(c *cache.Content, at time.Time) {
 	}
 }
 
-// percentOf is a share as percents has it. An agent may report anything.
+// percentOf converts a share for percents. An agent may report anything.
 func percentOf(share float64) uint8 {
 	if math.IsNaN(share) {
 		return 0
@@ -64,7 +65,7 @@ func percentOf(share float64) uint8 {
 	return uint8(1 + math.Round(min(100, max(0, share))))
 }
 
-// line is what is known of an instance in the hour before a time, the oldest first.
+// line returns what is known of an instance in the hour before a time, oldest first.
 func (l *loads) line(id string, now time.Time) (all []Load) {
 	values := l.of[id]
 	if values == nil {
@@ -88,7 +89,7 @@ func (s *Source) Sampled() time.Time {
 	return s.trends.loads.at[s.trends.loads.last]
 }
 
-// Load is the last hour of an instance, as this replica saw it, the oldest first.
+// Load returns the last hour of an instance, as this replica saw it, oldest first.
 func (s *Source) Load(id string, now time.Time) []Load {
 	s.trends.mu.Lock()
 	defer s.trends.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// was is how an instance was.
+// was is the state of an instance at a moment.
 type was struct {
 	id, group string
 	slot      int
 	phase     store.Phase // "": it had no record
 	verdict   journal.Entry
 	last      journal.Entry // the last decision about it
-	undone    bool          // an entry after the moment says what it was before
-	seen      bool          // an entry after the moment is about it
+	undone    bool          // a later entry says what it was before
+	seen      bool          // a later entry is about it
 }
 
-// GroupAt works out how the instances of a group were at a moment; false: nothing was read yet.
-// Records of the past are not kept: it is what the records say now, less all that the journal says
-// has happened since.
+// GroupAt reconstructs a group's instances at a moment; false: nothing was read yet. Past records
+// are not kept: the result is the present records, minus everything that the journal says has
+// happened since.
 func (s *Source) GroupAt(name string, at, now time.Time) (units []Unit, read bool) {
 	if !s.cache.View(func(c *cache.Content) { units = s.unitsOf(c, name, now) }) {
 		return nil, false
@@ -33,8 +33,8 @@ func (s *Source) GroupAt(name string, at, now time.Time) (units []Unit, read boo
 	return units, true
 }
 
-// InstanceAt works out how an instance was at a moment, and how it had come to that; false: nothing
-// was read yet. It has no record and no report, which are not kept.
+// InstanceAt reconstructs an instance at a moment, with its history up to then; false: nothing was
+// read yet. It has no record and no report, since past ones are not kept.
 func (s *Source) InstanceAt(id string, at, now time.Time) (v Instance, read bool) {
 	present, read := s.Instance(id, now)
 	if !read {
@@ -60,7 +60,7 @@ func (s *Source) InstanceAt(id string, at, now time.Time) (v Instance, read bool
 	return v, true
 }
 
-// before works out how the instances of a group were at a moment.
+// before reconstructs the instances of a group at a moment.
 func before(entries []journal.Entry, now []Unit, group string, at time.Time) []Unit {
 	all := map[string]*was{}
 	of := func(e journal.Entry) *was {
@@ -107,7 +107,7 @@ func before(entries []journal.Entry, now []Unit, group string, at time.Time) []U
 			w.verdict = e
 		case e.To != "":
 			if !w.undone && w.phase == "" {
-				w.phase = e.To // it went afterwards, and nothing says what it was before
+				w.phase = e.To // it was removed later, and nothing says what it was before
 			}
 			w.last = e
 		}
@@ -150,7 +150,7 @@ func (w *was) unit(now Unit) Unit {
 	return u
 }
 
-// healthThen is what a verdict of the time says of an instance's health.
+// healthThen returns what a verdict of that time says of an instance's health.
 func healthThen(w *was) story.Health {
 	switch v := w.verdict.Verdict; {
 	case w.phase != store.Running && w.phase != store.Draining:

@@ -6,20 +6,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// PlannedAhead is how far ahead it is shown when planned work may begin.
+// PlannedAhead is how far ahead the times are shown at which planned work may begin.
 const PlannedAhead = 7 * 24 * time.Hour
 
-// Planned is when a kind of planned work of a group may begin (ROLL-6).
+// Planned says when a kind of planned work of a group may begin (ROLL-6).
 type Planned struct {
 	Work    string         `json:"work"`            // one of store.PlannedWork
-	Opens   time.Time      `json:"opens,omitzero"`  // now or in the past: it may; zero: not by its windows
+	Opens   time.Time      `json:"opens,omitzero"`  // now or in the past: it may begin; zero: not by its windows
 	Open    bool           `json:"open"`            // now
 	Freeze  *store.Freeze  `json:"freeze,omitzero"` // in force now
-	Periods []store.Period `json:"periods"`         // in which it may begin, in the week ahead
+	Periods []store.Period `json:"periods"`         // windows in which it may begin, in the week ahead
 }
 
-// plannedOf is when planned work of a group may begin; nil if it may at any time, as far as windows
-// and freezes go.
+// plannedOf returns when planned work of a group may begin; nil if windows and freezes allow it at
+// any time.
 func plannedOf(g *store.Group, shard *store.Freeze, now time.Time) []Planned {
 	if g == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Report is how well groups were kept, as far as the journal in memory tells (DAY-5). With a group
-// it is of that one alone. False: nothing was read yet.
+// Report returns how well groups were kept, from the journal in memory (DAY-5). With a group, it
+// covers only that group. It returns false if nothing was read yet.
 func (s *Source) Report(group string, span time.Duration, now time.Time) (r review.Report, read bool) {
 	in := review.Input{From: now.Add(-span), To: now}
 	s.cache.View(func(c *cache.Content) {

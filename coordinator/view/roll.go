@@ -9,37 +9,37 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Roll is a roll as a picture: its stages, and how far each zone is.
+// Roll is the picture of a roll: its stages, and its progress in each zone.
 type Roll struct {
 	Template string     `json:"template"`
-	Halted   bool       `json:"halted"`          // it does not go on by itself
-	Canary   *Canary    `json:"canary,omitzero"` // nil: it began with all
-	Rests    time.Time  `json:"rests,omitzero"`  // it goes on then, if what is done stays healthy
-	Stalls   time.Time  `json:"stalls,omitzero"` // without progress it is stalled then
+	Halted   bool       `json:"halted"`          // it does not continue by itself
+	Canary   *Canary    `json:"canary,omitzero"` // nil: it began with all slots
+	Rests    time.Time  `json:"rests,omitzero"`  // it continues then, if the updated instances stay healthy
+	Stalls   time.Time  `json:"stalls,omitzero"` // without progress it counts as stalled then
 	Zones    []RollZone `json:"zones"`
 }
 
-// Canary is how far the first instances of a roll are (ROLL-5).
+// Canary is the progress of the first instances of a roll (ROLL-5).
 type Canary struct {
 	Of       int    `json:"of"`
-	Slots    []int  `json:"slots"` // that have the template
+	Slots    []int  `json:"slots"` // those that have the template
 	Promoted string `json:"promoted,omitempty"`
 }
 
-// RollZone is how far a roll is in a zone, in slots.
+// RollZone is a roll's progress in a zone, in slots.
 type RollZone struct {
 	Name    string `json:"name"`
 	Done    int    `json:"done"`
-	Failing int    `json:"failing"` // have the template, and do not work
+	Failing int    `json:"failing"` // have the template and do not work
 	Busy    int    `json:"under_way"`
 	Waits   int    `json:"waiting"`
-	Now     bool   `json:"now"` // the roll goes zone by zone, and is in this one (ROLL-8)
+	Now     bool   `json:"now"` // the roll goes zone by zone, and is in this one now (ROLL-8)
 }
 
-// All is how many slots the zone has.
+// All returns how many slots the zone has.
 func (z RollZone) All() int { return z.Done + z.Failing + z.Busy + z.Waits }
 
-// rollOf draws the roll of a group; nil if there is none.
+// rollOf returns the picture of a group's roll; nil if there is none.
 func rollOf(on story.Group, cells []Cell) *Roll {
 	if on.Roll == nil {
 		return nil
@@ -68,7 +68,7 @@ func rollOf(on story.Group, cells []Cell) *Roll {
 	return r
 }
 
-// at is the count to which a slot belongs.
+// at returns the count that a slot belongs to.
 func (z *RollZone) at(c Cell, of store.Rollout) *int {
 	isNew := func(u Unit) bool { return u.Template == of.Template && u.Relaunch >= of.Relaunch }
 	switch {

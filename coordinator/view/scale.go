@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Scale is how the size of a group follows its load (AUTO-1 to AUTO-5).
+// Scale says how the size of a group follows its load (AUTO-1 to AUTO-5).
 type Scale struct {
 	Size    int                 `json:"size"`
 	Min     int                 `json:"min"`
 	Max     int                 `json:"max"`
-	Asks    int                 `json:"asks"` // what load asks for, whatever the bounds are; 0: not known
+	Asks    int                 `json:"asks"` // the size for the load alone, without bounds; 0: unknown
 	Advises bool                `json:"advises,omitempty"`
-	Stays   string              `json:"stays,omitempty"` // why the size is not that
+	Stays   string              `json:"stays,omitempty"` // why the size differs from that
 	Numbers []store.ScaleNumber `json:"numbers"`
 	At      time.Time           `json:"at,omitzero"` // when the numbers were taken
 	Last    *ScaleChange        `json:"last,omitzero"`
@@ -30,7 +30,7 @@ type ScaleChange struct {
 	Why  string    `json:"why"`
 }
 
-// scaleOf is how the size of a group follows its load; nil if it does not.
+// scaleOf says how the size of a group follows its load; nil if it does not.
 func (s *Source) scaleOf(st *store.Status, now time.Time) *Scale {
 	if st.Scale == nil || st.Accepted == nil || st.Accepted.Scale == nil {
 		return nil

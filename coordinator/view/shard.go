@@ -24,7 +24,7 @@ type GroupRow struct {
 	Health int // percent; -1: unknown
 }
 
-// Shard is the shard now; false: nothing was read yet.
+// Shard returns the present state of the shard; false: nothing was read yet.
 func (s *Source) Shard(now time.Time) (v Shard, read bool) {
 	if !s.cache.View(func(c *cache.Content) { v.State = s.shardOf(c) }) {
 		return v, false

@@ -14,10 +14,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// StaleAfter is from when on what is shown counts as old: SAFE-3 is stricter, and is for deciders.
+// StaleAfter is the age from which data is shown as old. SAFE-3, which is for decisions, is
+// stricter.
 const StaleAfter = 5 * time.Second
 
-// Source derives views from what is in memory.
+// Source derives views from data in memory.
 type Source struct {
 	name    string
 	keys    store.Keys
@@ -29,45 +30,44 @@ type Source struct {
 	members atomic.Pointer[store.Members]
 }
 
-// New makes a source of views of a shard.
+// New returns a source of views of a shard.
 func New(shard string, c *cache.Cache, j *journal.Memory) *Source {
 	return &Source{name: shard, keys: store.KeysOf(shard), cache: c, journal: j}
 }
 
-// Members notes what etcd's members said when they were asked last.
+// Members records the latest answers of etcd's members.
 func (s *Source) Members(m store.Members) { s.members.Store(&m) }
 
-// Truth is how far what is shown can be relied on.
+// Truth says how far the shown data can be relied on.
 type Truth struct {
 	Shard  string    `json:"shard"`
-	Leader string    `json:"leader,omitempty"` // "": none leads
+	Leader string    `json:"leader,omitempty"` // "": no leader
 	Since  time.Time `json:"since,omitzero"`   // when it began to lead
-	Heard  time.Time `json:"heard,omitzero"`   // the last time that etcd told us anything
+	Heard  time.Time `json:"heard,omitzero"`   // when etcd last sent anything
 	Stale  bool      `json:"stale"`
 }
 
-// Truth says how far what is in memory can be relied on.
+// Truth says how far the data in memory can be relied on.
 func (s *Source) Truth(now time.Time) Truth {
 	heard, interrupted := s.cache.Heard()
 	t := Truth{Shard: s.name, Heard: heard}
 	t.Stale = interrupted != nil || now.Sub(heard) > StaleAfter
 	s.cache.View(func(c *cache.Content) {
 		if kv, leads := store.LeaderNow(slices.Collect(maps.Values(c.Leaders))); leads {
-			leader, _ := store.Decode[store.Leader](kv) // what cannot be read is a problem of its own
+			leader, _ := store.Decode[store.Leader](kv) // unreadable records are a problem of their own
 			t.Leader, t.Since = leader.Record.Replica, leader.Record.Since
 		}
 	})
 	return t
 }
 
-// known remembers groups as they were read, since decoding a spec costs more than all the rest of a
-// row.
+// known caches decoded groups, since decoding a spec costs more than all the rest of a row.
 type known struct {
 	mu     sync.Mutex
 	groups map[string]story.Known
 }
 
-// of returns the groups that have a spec or a status, in order of name.
+// of returns the groups that have a spec or a status, ordered by name.
 func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Known {
 	names := c.GroupNames()
 	k.mu.Lock()
@@ -93,7 +93,7 @@ func (k *known) of(shard string, keys store.Keys, c *cache.Content) []story.Know
 	return all
 }
 
-// shardOf is what the problems of the shard follow from. The content is locked by the caller.
+// shardOf returns what the problems of the shard follow from. The content is locked by the caller.
 func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	st := &story.Shard{
 		Name: s.name, Revision: c.Revision, Shard: c.Shard, Served: c.Served, Backup: c.Backup,

@@ -9,37 +9,37 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Trends are kept in memory by whatever shows them, since it began: no record holds them.
+// Trends are kept in memory by the program that shows them, since its start: no record holds them.
 const (
 	TrendEvery = 15 * time.Second
 	TrendFor   = time.Hour
-	// trendFresh is how old a report may be to count. Reports without news are stored every few
-	// minutes.
+	// trendFresh is the maximum age of a report that counts. Reports without news are stored every
+	// few minutes.
 	trendFresh = 10 * time.Minute
 )
 
-// Moment is how a group was at a time.
+// Moment is the state of a group at a time.
 type Moment struct {
 	At     time.Time `json:"at"`
 	Run    int       `json:"run"`
 	Size   int       `json:"size"`
-	Asks   int       `json:"asks,omitempty"` // the size that load asks for; 0: not known
+	Asks   int       `json:"asks,omitempty"` // the size for the load; 0: unknown
 	Told   int       `json:"told"`           // instances whose load is known
-	CPU    float64   `json:"cpu_percent"`    // on average of these
+	CPU    float64   `json:"cpu_percent"`    // their average
 	Memory float64   `json:"memory_percent"`
 }
 
 // trends are the last hour of each group and instance.
 type trends struct {
 	mu    sync.Mutex
-	of    map[string][]Moment // the oldest first
+	of    map[string][]Moment // oldest first
 	loads loads
 }
 
-// isFresh reports whether a report tells how its instance is now.
+// isFresh reports whether a report shows the present state of its instance.
 func isFresh(r *store.Report, now time.Time) bool { return now.Sub(r.Received) < trendFresh }
 
-// Sample takes note of how the groups are now. It is called every TrendEvery.
+// Sample records the present state of the groups. It is called every TrendEvery.
 func (s *Source) Sample(now time.Time) {
 	fresh := map[string]*Moment{}
 	s.trends.mu.Lock()

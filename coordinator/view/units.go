@@ -12,12 +12,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Kinds are the kinds of state that the grid tells apart, worst first, as filters name them.
+// Kinds are the kinds of state that the grid distinguishes, worst first, as filters name them.
 var Kinds = []string{
 	"lost", "dead", "unhealthy", "suspect", "doomed", "starting", "leaving", "live", "finished", "vacant",
 }
 
-// Glyphs are the signs of the kinds: colour is never alone.
+// Glyphs are the signs of the kinds: color is never the only sign.
 var Glyphs = map[string]string{
 	"lost": "×", "dead": "■", "unhealthy": "!", "suspect": "?", "doomed": "»", "starting": "+",
 	"leaving": "−", "live": "·", "finished": "✓", "vacant": "○",
@@ -33,8 +33,7 @@ var Meanings = map[string]string{
 	"finished": "a task that is done", "vacant": "a slot without an instance",
 }
 
-// Unit is an instance as the grid and the table show it. It is comparable: one that is equal looks
-// the same.
+// Unit is an instance in the grid and the table. It is comparable: equal units look the same.
 type Unit struct {
 	ID, Group, Zone, Kind, Phase, Health, Why, Rule string
 	Now, Agent, Template, Address, Replaces         string
@@ -42,7 +41,7 @@ type Unit struct {
 	Since, Created                                  time.Time
 }
 
-// unitsOf are the instances of a group, in order of slot.
+// unitsOf returns the instances of a group, ordered by slot.
 func (s *Source) unitsOf(c *cache.Content, group string, now time.Time) []Unit {
 	var units []Unit
 	for _, id := range c.ByGroup[group] {
@@ -85,7 +84,7 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	}
 	heard := alive != nil && !alive.State.Troubled()
 	u.Kind = kindOf(i, health, verdict.Verdict, heard)
-	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that nothing is heard
+	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that the agent is silent
 		u.Rule, u.Why = verdict.Rule, reason.OneLine(verdict.Why)
 	}
 	if u.Why == "" && u.Kind != "live" {
@@ -94,8 +93,8 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	return u
 }
 
-// kindOf says how the grid shows an instance. A verdict is a leader's, and may be older than what
-// the records say: an agent that is heard is neither lost nor dead.
+// kindOf returns how the grid shows an instance. A verdict comes from a leader, and may be older
+// than the records: an agent that reports is neither lost nor dead.
 func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard bool) string {
 	switch {
 	case i.Phase == store.Finished:
@@ -119,7 +118,7 @@ func kindOf(i store.Instance, health story.Health, verdict store.Verdict, heard 
 	}
 }
 
-// Label is the instance in a sentence, for readers of screens.
+// Label describes the instance in a sentence, for screen readers.
 func (u Unit) Label() string {
 	text := u.ID + " is " + u.Kind
 	if u.Kind != u.Phase && u.Kind != "live" {
@@ -134,5 +133,5 @@ func (u Unit) Label() string {
 // Sick reports whether instances of a kind do not work.
 func Sick(kind string) bool { return Worst(kind) <= Worst("unhealthy") }
 
-// Worst is where a kind stands in the order of the table.
+// Worst returns the position of a kind in the order of the table.
 func Worst(kind string) int { return slices.Index(Kinds, kind) }
