@@ -184,6 +184,11 @@ type CheckReport struct {
 	Took      Duration `json:"took,omitempty"` // the last run
 }
 
+// Same reports whether two results of a check agree in everything that others act on.
+func (c CheckReport) Same(o CheckReport) bool {
+	return c.Name == o.Name && c.Healthy == o.Healthy && c.Optional == o.Optional && c.Pending == o.Pending
+}
+
 // Progress returns how far a check has come to another verdict, like 1/2; "" where nothing points
 // there.
 func (c CheckReport) Progress() string {

@@ -14,16 +14,19 @@ type Hold struct {
 
 // Run puts the shard on hold.
 func (c *Hold) Run(ctx context.Context, s *Session) error {
-	hold := &store.Hold{By: s.who(), Why: c.Why, At: s.env.Now().UTC()}
-	return s.setHold(ctx, hold, "on hold", "nothing is created or deleted until leasehold release")
-}
-
-// setHold changes the shard's record, if it is still as it was read.
-func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows string) error {
 	shard, err := s.readShard(ctx)
 	if err != nil {
 		return err
 	}
+	hold := &store.Hold{By: s.who(), Why: c.Why, At: s.env.Now().UTC()}
+	return s.setHold(ctx, shard, hold, "on hold", "nothing is created or deleted until leasehold release")
+}
+
+// setHold changes the shard's record, if it is still as the command read it: a release ends no other
+// hold than the one it has shown.
+func (s *Session) setHold(ctx context.Context, shard store.Versioned[store.Shard], hold *store.Hold, what,
+	follows string,
+) error {
 	switch was := shard.Record.Hold; {
 	case hold != nil && was != nil:
 		return failure(Conflict, "run leasehold release, then leasehold hold", "shard %s is already on hold, by %s: %s",

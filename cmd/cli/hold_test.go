@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
+
+// readerFunc is a reader that is a function.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Who releases a hold that the shard put on itself has seen the machines that were its reason: that
 // is written down, and the operator is told what becomes of them.
@@ -71,6 +77,19 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	if code, _, stderr := w.run("release", "--confirm=default"); code != Done || shard().Hold != nil {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+	// A hold that got another reason while the operator was thinking is not released.
+	w.put(store.KindShard, "", lost)
+	more := lost
+	more.Hold = &store.Hold{By: "leasehold", Why: "300 records are lost", At: noon, Damage: 300, Seen: 9}
+	w.terminal = true
+	w.stdin = io.MultiReader(readerFunc(func([]byte) (int, error) {
+		w.put(store.KindShard, "", more)
+		return 0, io.EOF
+	}), strings.NewReader("default\n"))
+	if code, _, stderr := w.run("release"); code != Conflict || shard().Hold == nil || shard().Hold.Damage != 300 {
+		t.Errorf("exit %d, the hold is %+v: %s", code, shard().Hold, stderr)
+	}
+	w.terminal = false
 	// What cannot be written is not told.
 	w.put(store.KindShard, "", held)
 	w.race(func() { w.put(store.KindShard, "", held) })

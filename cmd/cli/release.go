@@ -17,11 +17,8 @@ type Release struct {
 
 // Run prints what will follow, and ends the hold.
 func (c *Release) Run(ctx context.Context, s *Session) error {
-	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+	shard, err := s.readShard(ctx)
 	if err != nil {
-		return err
-	}
-	if err := s.checkBaseOf("the record of shard "+s.flags.Shard, shard.Modified); err != nil {
 		return err
 	}
 	hold, made := shard.Record.Hold, 0
@@ -42,7 +39,7 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
-	return s.setHold(ctx, nil, "released", "")
+	return s.setHold(ctx, shard, nil, "released", "")
 }
 
 // groupsForeseen bounds for how many groups the effects of a release are predicted.

@@ -289,8 +289,9 @@ func (s *Session) lostSpec(name string, status store.Versioned[store.Status], no
 	_, there := now.kvs[key]
 	_, static := now.kvs[s.keys().Static(name)]
 	spec := status.Record.Accepted
-	if there || static || spec == nil || spec.Deleting || status.Record.Beside != nil || gone[key] != 0 ||
-		gone[s.keys().Static(name)] != 0 {
+	// a note from before the spec was accepted is about an earlier group of that name
+	deleted := max(gone[key], gone[s.keys().Static(name)]) > status.Record.AcceptedRevision
+	if there || static || spec == nil || spec.Deleting || status.Record.Beside != nil || deleted {
 		return repair{}, false
 	}
 	return repair{

@@ -75,6 +75,9 @@ func TestRepairRestoresLostSpecs(t *testing.T) {
 		"deleted on purpose": {func(w *world, _ *store.Status) {
 			w.put(store.KindGone, "groups/web", store.Gone{Schema: store.Schema})
 		}, false},
+		"an earlier group was deleted": {func(w *world, s *store.Status) {
+			s.AcceptedRevision = w.put(store.KindGone, "groups/web", store.Gone{Schema: store.Schema}) + 1
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -324,6 +326,25 @@ func TestLogins(t *testing.T) {
 	}
 	if d.logins != wrongBurst || len(d.scribe.asked) != 0 {
 		t.Errorf("etcd was asked %d times, and %v was done", d.logins, d.scribe.asked)
+	}
+	// Wrong passwords at the same time are as few.
+	d = newDesk(t)
+	var asked atomic.Int32
+	answer := make(chan struct{})
+	d.h.Login = func(context.Context, string, string) (Editor, func(), error) {
+		if asked.Add(1) == min(wrongBurst, mostEdits) {
+			close(answer)
+		}
+		<-answer
+		return nil, nil, store.ErrLogin
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { d.ask("PUT", "groups/web", "{}", append(slices.Clone(wrong), edit...)...) })
+	}
+	all.Wait()
+	if n := asked.Load(); n > wrongBurst+1 { // another one where the test takes two seconds
+		t.Errorf("etcd was asked %d times", n)
 	}
 	// Reads by a user of etcd: it is asked once.
 	d = newDesk(t)

@@ -6,13 +6,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
-	"net"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,13 +32,13 @@ type logins struct {
 	key []byte
 
 	mu    sync.Mutex
-	wrong map[string]*rate.Limiter
+	wrong map[string]*source
 	known map[[sha256.Size]byte]time.Time
 }
 
 func newLogins() *logins {
 	l := &logins{
-		key: make([]byte, 32), wrong: map[string]*rate.Limiter{}, known: map[[sha256.Size]byte]time.Time{},
+		key: make([]byte, 32), wrong: map[string]*source{}, known: map[[sha256.Size]byte]time.Time{},
 	}
 	_, _ = rand.Read(l.key) // it never fails: see crypto/rand
 	return l
@@ -50,23 +51,78 @@ func (l *logins) digest(user, password string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// tries returns the limit of wrong passwords from an address.
-func (l *logins) tries(remote string) *rate.Limiter {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
-	}
+// source limits the wrong passwords from one address. A login counts as wrong until etcd has answered:
+// otherwise many at the same time would all be within the limit.
+type source struct {
+	limit *rate.Limiter
+
+	mu      sync.Mutex
+	pending int
+	ended   chan struct{} // closed and replaced when a login ends
+}
+
+// from returns the source of an address. If there are too many to remember, those without a recent
+// wrong password are forgotten; the others share what is left.
+func (l *logins) from(remote string) *source {
+	name := guard.SourceOf(remote)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limit := l.wrong[host]
-	if limit == nil {
-		if len(l.wrong) >= mostFrom {
-			clear(l.wrong)
-		}
-		limit = rate.NewLimiter(rate.Every(wrongEvery), wrongBurst)
-		l.wrong[host] = limit
+	if s := l.wrong[name]; s != nil {
+		return s
 	}
-	return limit
+	if len(l.wrong) >= mostFrom {
+		maps.DeleteFunc(l.wrong, func(_ string, s *source) bool { return s.idle() })
+	}
+	if len(l.wrong) >= mostFrom {
+		if s := l.wrong[""]; s != nil {
+			return s
+		}
+		name = ""
+	}
+	s := &source{limit: rate.NewLimiter(rate.Every(wrongEvery), wrongBurst), ended: make(chan struct{})}
+	l.wrong[name] = s
+	return s
+}
+
+func (s *source) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending == 0 && s.limit.Tokens() >= wrongBurst
+}
+
+// begin waits until a login may begin. It fails if there were too many wrong passwords, or if ctx
+// ends.
+func (s *source) begin(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		tokens, pending, ended := s.limit.Tokens(), s.pending, s.ended
+		if tokens-float64(pending) >= 1 {
+			s.pending++
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		if pending == 0 {
+			return &Problem{Status: http.StatusTooManyRequests, Detail: "too many wrong passwords from this address"}
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return &Problem{Status: http.StatusServiceUnavailable, Detail: "too many logins at once from this address"}
+		}
+	}
+}
+
+// end records the outcome of a login.
+func (s *source) end(wrong bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending--
+	if wrong {
+		s.limit.Allow()
+	}
+	close(s.ended)
+	s.ended = make(chan struct{})
 }
 
 // login opens an Editor for the user that a request names.
@@ -78,20 +134,21 @@ func (h *Handler) login(ctx context.Context, r *http.Request) (Editor, func(), e
 			Next: "leasehold auth add NAME --role operator --passwords FILE",
 		}
 	}
-	tries := h.logins.tries(r.RemoteAddr)
-	if tries.Tokens() < 1 {
-		return nil, nil, &Problem{Status: http.StatusTooManyRequests, Detail: "too many wrong passwords from this address"}
+	tries := h.logins.from(r.RemoteAddr)
+	if err := tries.begin(ctx); err != nil {
+		return nil, nil, err
 	}
 	select {
 	case h.edits <- struct{}{}:
 	case <-ctx.Done():
+		tries.end(false)
 		return nil, nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "too many edits at once"}
 	}
 	editor, leave, err := h.Login(ctx, user, password)
+	tries.end(errors.Is(err, store.ErrLogin))
 	if err != nil {
 		<-h.edits
 		if errors.Is(err, store.ErrLogin) {
-			tries.Allow()
 			return nil, nil, &Problem{Status: http.StatusUnauthorized, Detail: "etcd knows no such user with that password"}
 		}
 		return nil, nil, err

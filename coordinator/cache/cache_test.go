@@ -264,11 +264,17 @@ func TestListenersHearEverythingInOrder(t *testing.T) {
 	})
 }
 
-// Numbers alone are no news; health, a boot, and what the agent has done or heard are.
+// Numbers alone are no news; health, a boot, and what the agent has done or heard are. So is a
+// workload that becomes idle: planned work waits for it.
+//
+// proves BUSY-1
 func TestReportsThatSayNothingNew(t *testing.T) {
 	c := cache.NewContent()
+	idle := func(now bool) store.CheckReport {
+		return store.CheckReport{Name: store.IdleCheck, Optional: true, Healthy: now}
+	}
 	last := store.Report{
-		Schema: store.Schema, Instance: "web-0", BootID: "b",
+		Schema: store.Schema, Instance: "web-0", BootID: "b", Checks: []store.CheckReport{idle(false)},
 		Notice: &store.Notice{Kind: "spot", At: time.Unix(9, 0), In: 9},
 	}
 	put := func(r store.Report) bool {
@@ -288,6 +294,9 @@ func TestReportsThatSayNothingNew(t *testing.T) {
 		"restart": func(r *store.Report) { r.Restarted = "x" }, "drain": func(r *store.Report) { r.Drained = "x" },
 		"no notice":      func(r *store.Report) { r.Notice = nil },
 		"another notice": func(r *store.Report) { r.Notice = &store.Notice{Kind: "x"} },
+		"idle":           func(r *store.Report) { r.Checks = []store.CheckReport{idle(true)} },
+		"agent":          func(r *store.Report) { r.Agent = "v2" },
+		"stopped":        func(r *store.Report) { r.Stopped = 7 },
 	} {
 		put(last)
 		next := last

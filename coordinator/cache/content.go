@@ -1,6 +1,10 @@
 package cache
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold/store"
+)
 
 // NewContent returns the content of a shard without keys.
 func NewContent() *Content {
@@ -108,11 +112,13 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	return change, true
 }
 
-// sameVerdict reports whether two reports agree in everything that others act on.
+// sameVerdict reports whether two reports agree in everything that others act on. An optional check
+// counts as well: by one of them the planner knows that a workload is idle (BUSY-1).
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
-		a.Upgrade.Same(b.Upgrade) &&
+		a.Upgrade.Same(b.Upgrade) && a.Stopped == b.Stopped && a.Agent == b.Agent &&
+		slices.EqualFunc(a.Checks, b.Checks, store.CheckReport.Same) &&
 		(a.Workload == nil) == (b.Workload == nil) &&
 		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
 }

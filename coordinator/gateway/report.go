@@ -244,14 +244,9 @@ func (g *Gateway) oldNewsEvery() time.Duration {
 // news reports whether a report differs in anything that others act on. The reason why an instance
 // is unhealthy does not count: see whyEvery.
 func news(old, now store.Report) bool {
-	if old.BootID != now.BootID || old.Healthy != now.Healthy || len(old.Checks) != len(now.Checks) {
+	if old.BootID != now.BootID || old.Healthy != now.Healthy ||
+		!slices.EqualFunc(old.Checks, now.Checks, store.CheckReport.Same) {
 		return true
-	}
-	for i := range old.Checks {
-		a, b := &old.Checks[i], &now.Checks[i]
-		if a.Name != b.Name || a.Healthy != b.Healthy || a.Optional != b.Optional || a.Pending != b.Pending {
-			return true
-		}
 	}
 	if !slices.EqualFunc(old.Files, now.Files, store.FileReport.Same) || !slices.Equal(old.FilesRoots, now.FilesRoots) {
 		return true

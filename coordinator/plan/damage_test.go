@@ -225,6 +225,37 @@ func TestDeletionsLeaveNotes(t *testing.T) {
 	}
 }
 
+// The notes of an earlier group of the same name go with the first status: a later loss of the records
+// is no deletion on purpose.
+//
+// proves SAFE-15, REC-8
+func TestAGroupsFirstStatusForgetsAnEarlierGroup(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 1 })
+	statuses := 0
+	for range 20 {
+		_, done := w.step()
+		for _, a := range done {
+			status := w.keys.Status(a.Group)
+			if !slices.ContainsFunc(a.Writes, func(op store.Write) bool { return op.Key == status }) {
+				continue
+			}
+			statuses++
+			for _, key := range []string{w.keys.Group(a.Group), w.keys.Static(a.Group), status} {
+				forgets := slices.ContainsFunc(a.Writes,
+					func(op store.Write) bool { return op.Delete && op.Key == w.keys.Gone(key) })
+				if forgets != (statuses == 1) {
+					t.Errorf("status %d forgets the note about %s: %v", statuses, key, forgets)
+				}
+			}
+		}
+		w.pass(time.Second)
+	}
+	if statuses < 2 {
+		t.Errorf("%d statuses were written: the test tried nothing", statuses)
+	}
+}
+
 // What cannot be read of an agent's stream is not known: it is suspect, and nothing is done for
 // that. Without a lease the key goes, once no agent can hold it.
 //

@@ -72,6 +72,9 @@ func (d *status) write(old, st *store.Status) {
 			d.specUnchanged()...),
 		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
 	}
+	if !d.g.Status.Present() {
+		a.Writes = append(a.Writes, forgetEarlier(d.s.Keys, d.g.Name)...)
+	}
 	for _, r := range d.orders.settled {
 		a.Conditions = append(a.Conditions, r.Unchanged())
 		a.Writes = append(a.Writes, store.Delete(r.Key))
@@ -111,6 +114,16 @@ func (d *status) write(old, st *store.Status) {
 		return
 	}
 	d.actions = append([]Action{a}, d.actions...) // its consequences come after it in the journal
+}
+
+// forgetEarlier deletes the notes that an earlier group of the same name was deleted on purpose: they
+// say nothing of the group that exists now, should its records be lost (SAFE-15).
+func forgetEarlier(keys store.Keys, group string) []store.Write {
+	var out []store.Write
+	for _, key := range []string{keys.Group(group), keys.Static(group), keys.Status(group)} {
+		out = append(out, store.Delete(keys.Gone(key)))
+	}
+	return out
 }
 
 // setBeside returns what an operator has set beside the spec: a pause, a stop or a deletion.
