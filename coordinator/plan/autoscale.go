@@ -151,7 +151,7 @@ func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 	return st
 }
 
-// growths are those of a list that count still.
+// growths returns the growths of a list that still count.
 func (d *scaler) growths(list []store.ScaleGrowth) (kept []store.ScaleGrowth) {
 	for _, g := range list {
 		if due := d.ends(d.g.Due, g.TimerName(), &g.Counts); d.now.Before(due) {

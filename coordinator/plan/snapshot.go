@@ -57,7 +57,7 @@ type Snapshot struct {
 	// is what is down in groups that share one but are not in this snapshot (REC-18).
 	BudgetTurns   map[string]store.Revision
 	DownElsewhere map[string]Down
-	// Balancers are the load balancers of this coordinator. Configured also has those of other
+	// Balancers are the load balancers of this coordinator. Configured also has the balancers of other
 	// replicas.
 	Balancers  map[string]*Balancer
 	Configured map[string]bool

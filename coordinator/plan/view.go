@@ -53,7 +53,7 @@ func (v *view) accept() {
 }
 
 // orphaned returns an invalid spec if a group has instances but both its key and its status are
-// gone, so that nobody knows what was asked for. The instances are left as they are (REC-7). It
+// gone, so that what was asked for is unknown. The instances are left as they are (REC-7). It
 // returns nil if there are none: then there is no such group, and perhaps never was.
 func (v *view) orphaned() *store.InvalidSpec {
 	var left []string
