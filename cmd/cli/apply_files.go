@@ -22,7 +22,9 @@ const mostApplied = 1000
 var fileTypes = []string{".yaml", ".yml", ".json"}
 
 // expand returns the files in the directories, in order of name, and the files that were named
-// themselves. What begins with a dot is left out.
+// themselves. What begins with a dot is left out. A directory that is named may be a link, and is
+// read where that leads at first, also if the link is changed meanwhile; no link below it is
+// followed to a directory.
 func expand(names []string) ([]string, error) {
 	var files []string
 	for i, name := range names {
@@ -38,15 +40,32 @@ func expand(names []string) ([]string, error) {
 			return nil, unreadableFile(name, err)
 		}
 		before := len(files)
-		err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		root, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return nil, unreadableFile(name, err)
+		}
+		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return unreadableFile(path, err)
-			case path == name:
+			case path == root:
 				return nil
 			case strings.HasPrefix(d.Name(), ".") && d.IsDir():
 				return filepath.SkipDir
-			case strings.HasPrefix(d.Name(), ".") || d.IsDir() || !slices.Contains(fileTypes, filepath.Ext(path)):
+			case strings.HasPrefix(d.Name(), "."):
+				return nil
+			case d.Type()&fs.ModeSymlink != 0:
+				// Left out, its groups would seem to be deleted.
+				to, err := os.Stat(path)
+				if err != nil {
+					return unreadableFile(path, err)
+				}
+				if to.IsDir() {
+					return failure(Usage, "name that directory too, with another -f, or replace the link by the directory",
+						"-f %s: %s is a link to a directory, which is not followed", name, path)
+				}
+			}
+			if d.IsDir() || !slices.Contains(fileTypes, filepath.Ext(path)) {
 				return nil
 			}
 			files = append(files, path)

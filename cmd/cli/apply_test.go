@@ -78,6 +78,43 @@ func TestApplyADirectory(t *testing.T) {
 	}
 }
 
+// A directory may be named by a link, as tools name it that exchange a whole release at once. A
+// link to a directory below it is refused, since its groups would seem to be deleted.
+//
+// proves REC-7, REC-14
+func TestApplyLinks(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	shop(t, map[string]int{"web": 3})
+	write(t, "fleet/back/jobs.yaml", groupText("jobs", 2))
+	for link, to := range map[string]string{
+		"current": "fleet", "fleet/mail.yaml": "../mail.txt", "fleet/..data": "back",
+	} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, "mail.txt", groupText("mail", 1))
+	if out := w.must("apply", "-f", "current"); !strings.Contains(out, "3 created") {
+		t.Error(out)
+	}
+	if err := os.Rename("fleet/back", "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"../elsewhere", "../nowhere"} {
+		if err := os.Symlink(to, "fleet/back"); err != nil {
+			t.Fatal(err)
+		}
+		code, out, stderr := w.run("apply", "-f", "current", "--source", "shop", "--prune", "--diff")
+		if code != Usage || !strings.Contains(stderr, "fleet/back") {
+			t.Errorf("%s: exit %d\n%s%s", to, code, out, stderr)
+		}
+		if err := os.Remove("fleet/back"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Everything that is wrong in a directory is reported at once, with its place, and nothing is
 // written.
 func TestApplyADirectoryWithErrors(t *testing.T) {

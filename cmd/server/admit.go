@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -50,6 +51,7 @@ const joinTime = 10 * time.Second
 // admission lets hosts in.
 type admission struct {
 	place Place
+	store store.Store // the replica's
 	log   *slog.Logger
 	limit chan struct{} // holds one: hosts join one after the other
 }
@@ -79,12 +81,6 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 		call.Token == "" {
 		return nil, status.Error(codes.InvalidArgument, "the call is malformed")
 	}
-	select {
-	case a.limit <- struct{}{}:
-		defer func() { <-a.limit }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	answer, err := a.admit(ctx, call)
@@ -109,28 +105,30 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 }
 
 // admit checks the token, and whether the cluster can bear another member, before the token is
-// used.
+// used. A call without a valid token waits for no other, keeps none waiting, and opens no
+// connection to etcd.
 func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer, err error) {
 	r, err := a.place.load()
 	if err != nil {
 		return answer, err
+	}
+	key := store.KeysOf(r.Shard).Host(store.TokenHash(call.Token))
+	if _, err := a.store.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
+		return answer, errToken
+	} else if err != nil {
+		return answer, err
+	}
+	select {
+	case a.limit <- struct{}{}:
+		defer func() { <-a.limit }()
+	case <-ctx.Done():
+		return answer, fmt.Errorf("wait for another host that joins: %w", ctx.Err())
 	}
 	admin, err := a.place.admin(ctx, r)
 	if err != nil {
 		return answer, err
 	}
 	defer admin.Close()
-	st, err := a.place.store(ctx, r.endpoints(), nil)
-	if err != nil {
-		return answer, err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	key := store.KeysOf(r.Shard).Host(store.TokenHash(call.Token))
-	if _, err := st.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
-		return answer, errToken
-	} else if err != nil {
-		return answer, err
-	}
 	cluster, err := admin.Cluster(ctx)
 	if err != nil {
 		return answer, err
@@ -146,7 +144,7 @@ func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer
 	if answer.Files, err = a.place.readShared(); err != nil {
 		return answer, err
 	}
-	return answer, redeem(ctx, st, r.Shard, call.Token, call.Name, call.Request)
+	return answer, redeem(ctx, a.store, r.Shard, call.Token, call.Name, call.Request)
 }
 
 // peersOf are the members that have started.

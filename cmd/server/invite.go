@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -102,8 +104,24 @@ var shared = []string{
 	"pki/operators/ca.crt", "pki/operators/ca.key", "secrets.key",
 }
 
-// readShared reads those that exist.
+// readShared reads those that exist. It reads them twice, because files in the middle of an
+// exchange do not fit each other.
 func (p Place) readShared() (map[string][]byte, error) {
+	last, err := p.readSharedOnce()
+	for range 10 {
+		if err != nil {
+			return nil, err
+		}
+		var again map[string][]byte
+		if again, err = p.readSharedOnce(); err == nil && maps.EqualFunc(last, again, bytes.Equal) {
+			return last, nil
+		}
+		last = again
+	}
+	return nil, errors.Join(err, errors.New("read what hosts share: the files change all the time"))
+}
+
+func (p Place) readSharedOnce() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range shared {
 		text, err := os.ReadFile(p.file(name))

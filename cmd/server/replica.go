@@ -19,8 +19,9 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 	host := *h
 	host.Shard, host.Ready, host.OwnEtcd = r.Shard, ready, true
 	host.Allowed = func(context.Context, store.Role) error { return nil } // we gave the rights ourselves
+	var opened store.Store                                                // before the agents' port
 	host.Register = func(to grpc.ServiceRegistrar) {
-		(&admission{place: place, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)
+		(&admission{place: place, store: opened, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)
 	}
 	host.Open = func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
 		st, err := place.store(ctx, r.endpoints(), log)
@@ -30,11 +31,11 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 		following, end := context.WithCancel(ctx)
 		var follower sync.WaitGroup
 		follower.Go(func() { followMembers(following, place, r, st, log) })
-		used := store.Store(st)
+		opened = st
 		if h.Around != nil {
-			used = h.Around(st)
+			opened = h.Around(st)
 		}
-		return used, func() error {
+		return opened, func() error {
 			end()
 			follower.Wait()
 			return st.Close()
