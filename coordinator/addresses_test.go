@@ -92,8 +92,8 @@ func (b *unnamed) after(call string) []string {
 }
 
 // A machine gets the address of a dead one while the load balancer still drains that. It joins, is
-// confirmed and is not taken out again, and the record of the dead one ends. The IDs of the two come
-// in both orders.
+// confirmed and is not taken out again, and the record of the dead one ends. The IDs of the two
+// come in both orders.
 //
 // proves LB-1, LB-2, LB-3
 func TestAnAddressThatIsUsedAgain(t *testing.T) {

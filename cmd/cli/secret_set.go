@@ -30,7 +30,7 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.sealing(ctx, s, path); err != nil { // before anybody types a value
+	if _, _, err := c.sealing(ctx, s, path); err != nil { // before an operator types a value
 		return err
 	}
 	value, err := c.value(ctx, s)

@@ -298,7 +298,7 @@ func TestTheKeyOfADevInAnyDirectory(t *testing.T) {
 	})
 }
 
-// While somebody types a value, the keys are rotated and the old one is pruned: the value is
+// While an operator types a value, the keys are rotated and the old one is pruned: the value is
 // encrypted with a key that the coordinators have then.
 //
 // proves SEC-6
