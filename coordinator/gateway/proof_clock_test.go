@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// proves SEC-3: the timer of a certificate runs on the monotonic clock; where the wall clock was set
-// back meanwhile, it is set again
+// The timer of a certificate runs on the monotonic clock. Where the wall clock was set back
+// meanwhile, it is set again.
+//
+// proves SEC-3
 func TestCertificateOutlivesItsTimer(t *testing.T) {
 	s := &session{}
 	s.proof.chain = []*x509.Certificate{{NotAfter: time.Now().Add(time.Hour)}}

@@ -222,7 +222,7 @@ func TestGRPCIsNotToldOfAPartOfAGroup(t *testing.T) {
 	s.await(s.dial("xds:///web"), a)
 }
 
-// proves LB-4: ports of groups that do not exist keep no client from those of a group that does
+// proves LB-4: ports of groups that do not exist keep no client from the ports of a group that does
 func TestPortsOfNoGroupMakeRoom(t *testing.T) {
 	t.Parallel()
 	a := backend(t)
