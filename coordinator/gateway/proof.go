@@ -92,11 +92,15 @@ func (p *proof) rest() {
 	}
 }
 
-// certificateEnded ends the session, unless another certificate was given at that moment.
+// certificateEnded ends the session, unless another certificate was given at that moment, or the
+// wall clock was set back since the timer was set: then it is set again.
 func (s *session) certificateEnded() error {
-	if !time.Now().Before(s.proof.chain[0].NotAfter) {
+	left := time.Until(s.proof.chain[0].NotAfter)
+	if left <= 0 {
 		s.close(errCertificate)
+		return nil
 	}
+	s.proof.timer.Reset(left)
 	return nil
 }
 

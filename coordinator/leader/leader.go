@@ -101,7 +101,10 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 	case Wake:
 		l.look(now, v)
 	case Recalled:
-		l.begin(now, v)
+		l.round = nil
+		if !l.stale(now, v) { // etcd may have been slow to answer
+			l.begin(now, v)
+		}
 	case Planned:
 		l.planned(now, e.Plan)
 	case Committed:
@@ -202,9 +205,7 @@ func (l *Leader) look(now time.Time, v View) {
 		return
 	}
 	l.again, l.retry = false, time.Time{}
-	if v.Interrupted || now.Sub(v.Heard) > silence {
-		l.retry = now.Add(staleRetry) // SAFE-3: the groups stay dirty
-		l.do(Stale{})
+	if l.stale(now, v) {
 		return
 	}
 	if keys := l.cfg.Evidence.ToRecall(v.Content); len(keys) > 0 {
@@ -213,6 +214,17 @@ func (l *Leader) look(now time.Time, v View) {
 		return
 	}
 	l.begin(now, v)
+}
+
+// stale reports whether the cache is too old to plan on (SAFE-3). The groups stay dirty then, and
+// the leader looks again soon.
+func (l *Leader) stale(now time.Time, v View) bool {
+	if !v.Interrupted && now.Sub(v.Heard) <= silence {
+		return false
+	}
+	l.retry = now.Add(staleRetry)
+	l.do(Stale{})
+	return true
 }
 
 // begin starts the plan of the dirty groups for which the cache is recent enough.

@@ -327,3 +327,21 @@ func TestRemovalThatIsOvertakenDoesNotBegin(t *testing.T) {
 	s.step(leader.Verified{Operation: verify.Operation, Err: &store.ConflictError{Keys: []string{keys.Shard()}}})
 	none[leader.Invoke](s)
 }
+
+// proves SAFE-3: etcd's history may have taken so long that the cache is stale by then
+func TestNothingIsPlannedOnACacheThatBecameStaleDuringRecall(t *testing.T) {
+	s := newScript(t, 1)
+	s.settle()
+	s.write(store.Put(keys.Instance("web-7-abc"), []byte("garbage")))
+	s.step(leader.Wake{})
+	take[leader.Recall](s)
+	s.now = s.now.Add(time.Minute)
+	s.step(leader.Recalled{})
+	take[leader.Stale](s)
+	none[leader.Compute](s)
+	s.heard = s.now
+	s.step(leader.Wake{})
+	take[leader.Recall](s)
+	s.step(leader.Recalled{})
+	take[leader.Compute](s)
+}

@@ -2,6 +2,7 @@ package xdsserver_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -219,4 +220,25 @@ func TestGRPCIsNotToldOfAPartOfAGroup(t *testing.T) {
 	}
 	s.put("web-0", "web", "", a, store.Running)
 	s.await(s.dial("xds:///web"), a)
+}
+
+// proves LB-4: ports of groups that do not exist keep no client from the ports of a group that does
+func TestPortsOfNoGroupMakeRoom(t *testing.T) {
+	t.Parallel()
+	a := backend(t)
+	host, port, _ := strings.Cut(a, ":")
+	s := serve(t, "127.0.0.1:0", access.Config{})
+	s.put("web-0", "web", "", host, store.Running)
+	s.await(s.dial("xds:///web:"+port), a)
+	var many []string
+	for i := range 5000 {
+		many = append(many, fmt.Sprintf("ci-%d:80", i))
+	}
+	for range 2 {
+		if err := s.server.Asks(many); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.put("db-0", "db", "", host, store.Running)
+	s.await(s.dial("xds:///db"+":"+port), a)
 }

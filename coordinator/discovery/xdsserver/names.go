@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/coordinator/discovery"
 )
@@ -39,6 +41,8 @@ type catalog struct {
 	ready bool
 
 	listeners, clusters, endpoints *cachev3.LinearCache
+
+	refusals, rejections rate.Sometimes // in the log: clients decide how many there are
 }
 
 // newCatalog makes a catalog whose versions begin with a prefix that no other replica uses, so that
@@ -50,6 +54,7 @@ func newCatalog(d directory, prefix string, log *slog.Logger) *catalog {
 	return &catalog{
 		directory: d, log: log, ports: map[string][]uint16{},
 		listeners: of(resource.ListenerType), clusters: of(resource.ClusterType), endpoints: of(resource.EndpointType),
+		refusals: rate.Sometimes{Interval: time.Minute}, rejections: rate.Sometimes{Interval: time.Minute},
 	}
 }
 
@@ -83,20 +88,38 @@ func (c *catalog) changed(groups []string) {
 func (c *catalog) ask(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	swept := false
 	for _, name := range names {
 		group, port := parse(name)
+		if c.asked >= mostPorts && !swept {
+			c.sweep()
+			swept = true
+		}
 		switch {
 		case port == 0 || slices.Contains(c.ports[group], port):
 			continue
 		case len(c.ports[group]) >= mostPortsOfGroup || c.asked >= mostPorts:
-			c.log.Warn("xds client asks for another port of a group than the many asked for before; "+
-				"it is told that there is none",
-				"group", group, "port", port)
+			c.refusals.Do(func() {
+				c.log.Warn("xds client asks for another port of a group than the many asked for before; "+
+					"it is told that there is none",
+					"group", fmt.Sprintf("%.100s", group), "port", port)
+			})
 			continue
 		}
 		c.ports[group] = append(c.ports[group], port)
 		c.asked++
 		c.update([]string{group}, func(string) []uint16 { return []uint16{port} })
+	}
+}
+
+// sweep forgets the ports of groups that do not exist. A client that waits for one of them has to
+// request it again. c.mu must be held.
+func (c *catalog) sweep() {
+	for group, ports := range c.ports {
+		if _, there := c.directory.Find(group); !there {
+			c.asked -= len(ports)
+			delete(c.ports, group)
+		}
 	}
 }
 
@@ -116,7 +139,7 @@ func (c *catalog) withholds(names []string) bool {
 // rejected logs why a client rejected an answer.
 func (c *catalog) rejected(why string) {
 	if why != "" {
-		c.log.Warn("xds client rejects an answer", "error", why)
+		c.rejections.Do(func() { c.log.Warn("xds client rejects an answer", "error", fmt.Sprintf("%.500s", why)) })
 	}
 }
 
