@@ -41,6 +41,8 @@ func (t *term) perform(ctx context.Context, c leader.Command) error {
 		t.beside(func() leader.Event { return t.callMember(ctx, c) })
 	case leader.Query:
 		t.beside(func() leader.Event { return t.query(ctx, c) })
+	case leader.Validate:
+		t.beside(func() leader.Event { return t.validate(ctx, c) })
 	case leader.Dequeued:
 		t.r.deps.Meter.Asked(string(c.Kind), c.Waited)
 	case leader.Refused:

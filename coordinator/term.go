@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -120,6 +121,29 @@ func (r *Replica) validate(_ string, g store.Group) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// validate asks a provider about a spec. Without an answer the spec is accepted: it may well be
+// right, and Create says so when its time comes.
+func (t *term) validate(ctx context.Context, c leader.Validate) leader.Validated {
+	done := leader.Validated{Group: c.Group, Spec: c.Spec}
+	name := c.Spec.Group.Provider
+	p := t.r.deps.Providers[name]
+	asker, ok := p.(provider.Asker)
+	if !ok {
+		return done
+	}
+	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
+	defer cancel()
+	err := asker.Ask(call, providerTemplate(c.Spec.Group.InstanceSpec()))
+	t.r.deps.Meter.Called(name, "validate", time.Since(c.Begun), err)
+	switch {
+	case errors.Is(err, provider.ErrInvalid):
+		done.Problem = err.Error()
+	case err != nil && ctx.Err() == nil:
+		t.log.Warn("provider does not validate a spec: it is accepted", "group", c.Group, "provider", name, "error", err)
+	}
+	return done
 }
 
 // providerTemplate is the part of a spec that is a provider's business.

@@ -11,7 +11,8 @@ type Provider interface {
 	// Capabilities never change while the provider is in use.
 	Capabilities() Capabilities
 
-	// Validate returns what is wrong with the provider's part of a template, or nil.
+	// Validate returns what is wrong with the provider's part of a template, or nil. It does no I/O:
+	// leaders call it while they decide.
 	Validate(Template) error
 
 	// Create makes the machine for an instance, hands it its bootstrap document and returns once
@@ -37,6 +38,13 @@ type Provider interface {
 	// List returns every machine tagged with the shard's ID, in any state, or an error: never a
 	// part. Reading all pages, and waiting out a throttle between them, is the provider's work.
 	List(ctx context.Context, shard string) ([]Machine, error)
+}
+
+// Asker is implemented by a provider that has to ask outside whether a template is right.
+type Asker interface {
+	// Ask returns ErrInvalid if a template that passes Validate is refused, nil if it is not, and any
+	// other error if that could not be found out.
+	Ask(ctx context.Context, t Template) error
 }
 
 // Console is implemented by a provider that keeps what its machines write to their consoles.
@@ -71,6 +79,8 @@ type Capabilities struct {
 	// answer was lost, may make several machines for one instance (PROV-4). List shows each of them
 	// with the call that made it, and the provider implements CopyRemover. Delete removes them all.
 	Copies bool
+	// Asks: the provider implements Asker, and wants to be asked about each new template.
+	Asks bool
 	// Site names where the machines are, if only coordinators at the same site see them: a host, a
 	// directory. Lists from another site prove nothing of them. "": all see the same machines.
 	Site string

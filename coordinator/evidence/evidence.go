@@ -28,7 +28,7 @@ type Config struct {
 	Wake    func()
 	Suspect func(provider string)
 	// Validate returns why a group's provider refuses its spec, or "". It is called once for each
-	// revision of a spec, and must not call back.
+	// revision of a spec, does no I/O, and must not call back.
 	Validate func(group string, spec store.Group) string
 }
 

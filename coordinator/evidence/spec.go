@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -19,6 +20,7 @@ func (e *Evidence) spec(c *cache.Content, name string) plan.Spec {
 	s, known := e.specs[name]
 	if !known || s.Modified != dynamic.Modified || s.StaticModified != static.Modified {
 		s = e.readSpec(name, dynamic, static)
+		s.Pending = s.Problem == "" && e.mustAsk(&s.Group, c.Status[name].Record.Accepted)
 		e.specs[name] = s
 	}
 	if status := c.Status[name].Record; static.Modified != 0 && s.Problem == "" {
@@ -54,14 +56,38 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	default:
 		s.Problem = e.cfg.Validate(name, group)
 	}
-	s.Problem = strings.ReplaceAll(s.Problem, "\n", "; ") // joined errors have a line each
+	s.Problem = oneLine(s.Problem)
 	return s
+}
+
+// oneLine returns a problem in one line: joined errors have a line each.
+func oneLine(problem string) string { return strings.ReplaceAll(problem, "\n", "; ") }
+
+// mustAsk reports whether a group's provider must be asked about a spec. It has accepted the
+// provider's part of the spec that is in force, so a new leader does not ask again.
+func (e *Evidence) mustAsk(g, accepted *store.Group) bool {
+	return e.cfg.Capabilities[g.Provider].Asks && !g.Deleting && (accepted == nil || accepted.Provider != g.Provider ||
+		accepted.InstanceSpec().Spot != g.InstanceSpec().Spot || !reflect.DeepEqual(accepted.Template, g.Template))
+}
+
+// Validated records why a provider refuses a group's spec, "" if it does not. The spec is as it was
+// when the provider was asked.
+func (e *Evidence) Validated(group string, asked plan.Spec, problem string) {
+	defer e.cfg.Wake()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.specs[group]; s.Pending && s.Modified == asked.Modified && s.StaticModified == asked.StaticModified &&
+		s.Template == asked.Template {
+		s.Pending, s.Problem = false, oneLine(problem)
+		e.specs[group] = s
+	}
+	e.dirty[group] = true // after another edit, the next plan asks about that
 }
 
 // paused reports whether a group is paused: by its spec or, if that cannot be in force, by the last
 // accepted one.
 func (e *Evidence) paused(c *cache.Content, name string) bool {
-	if s := e.spec(c, name); max(s.Modified, s.StaticModified) != 0 && s.Problem == "" {
+	if s := e.spec(c, name); s.InForce() {
 		return s.Group.Paused
 	}
 	accepted := c.Status[name].Record.Accepted

@@ -10,6 +10,7 @@
 //	calls.go       which calls begin when; pace.go is the rate of creations
 //	traffic.go     what is asked of load balancers, and when they are listed
 //	queries.go     when numbers from outside are asked for
+//	validations.go which specs providers are asked about
 //	lists.go       when a provider's machines are listed
 //	txn.go         fenced transactions, and what their outcome means
 //

@@ -69,6 +69,12 @@ type (
 		Value float64
 		Err   error
 	}
+	// Validated answers Validate.
+	Validated struct {
+		Group   string
+		Spec    plan.Spec // as it was asked about
+		Problem string    // "": it is accepted
+	}
 	// Answered answers Invoke.
 	Answered struct {
 		Operation int
@@ -91,6 +97,7 @@ func (Answered) event()      {}
 func (BalancerListed) event()   {}
 func (BalancerAnswered) event() {}
 func (Queried) event()          {}
+func (Validated) event()        {}
 
 // Command is something to do. Those without an answer are done at once.
 type Command interface{ command() }
@@ -167,6 +174,13 @@ type (
 		Begun time.Time
 	}
 
+	// Validate asks a provider whether a group's spec is right. Answered by Validated.
+	Validate struct {
+		Group string
+		Spec  plan.Spec
+		Begun time.Time
+	}
+
 	// Dequeued reports that a call left its queue.
 	Dequeued struct {
 		Kind   plan.CallKind
@@ -204,6 +218,7 @@ func (Resign) command()   {}
 func (ListMembers) command() {}
 func (CallMember) command()  {}
 func (Query) command()       {}
+func (Validate) command()    {}
 
 // Method is a method of a provider.
 type Method int

@@ -45,8 +45,9 @@ type Leader struct {
 	lists map[string]*Lists
 	names []string // of the providers, in order
 
-	traffic traffic
-	queries queries
+	traffic     traffic
+	queries     queries
+	validations validations
 
 	round  *round // under way; nil: none
 	again  bool   // something happened that the round does not know
@@ -65,7 +66,8 @@ func New(cfg Config) *Leader {
 		cfg: cfg, lists: map[string]*Lists{}, names: slices.Sorted(maps.Keys(cfg.Capabilities)),
 		pass:       cfg.Began.Add(fullPass),
 		operations: map[int]*operation{}, traffic: newTraffic(cfg.Balancers),
-		queries: queries{of: cfg.Sources, asks: map[query.Key]*ask{}},
+		queries:     queries{of: cfg.Sources, asks: map[query.Key]*ask{}},
+		validations: validations{groups: map[string]bool{}, running: map[string]int{}},
 	}
 	l.calls = NewCalls(l.names, cfg.Settings, cfg.Jitter)
 	for _, name := range l.names {
@@ -123,11 +125,14 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 		l.balancerAnswered(e)
 	case Queried:
 		l.queried(now, e)
+	case Validated:
+		l.validated(e)
 	}
 	l.beginLists(now)
 	l.beginMemberLists(now, v)
 	l.beginCalls(now, v)
 	l.beginQueries(now)
+	l.beginValidations(now)
 	l.beginMemberCalls(now, v)
 	commands := l.commands
 	l.commands = nil
@@ -227,6 +232,7 @@ func (l *Leader) begin(now time.Time, v View) {
 	for i := range l.round.snapshot.Groups {
 		g := &l.round.snapshot.Groups[i]
 		l.want(g.Name, g.Sources(), now)
+		l.validate(g)
 	}
 	l.do(Compute{Groups: groups, Snapshot: &l.round.snapshot})
 }

@@ -33,6 +33,9 @@ func (d *orders) carryOut() {
 
 // ofGroup carries out an order for a whole group.
 func (d *orders) ofGroup(r store.Versioned[store.Request]) {
+	if d.spec == nil && d.g.Spec.Pending {
+		return // carried out, or refused, when the provider has answered
+	}
 	if d.spec == nil {
 		d.actions = append(d.actions, refuse(r, "no spec of the group was ever in force"))
 		return

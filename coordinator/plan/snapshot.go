@@ -160,7 +160,7 @@ type SpoiledSlot struct {
 // force: for its analyses only while a change is rolled out.
 func (g *Group) Sources() []string {
 	spec := g.Status.Record.Accepted
-	if max(g.Spec.Modified, g.Spec.StaticModified) != 0 && g.Spec.Problem == "" {
+	if g.Spec.InForce() {
 		spec = &g.Spec.Group
 	}
 	if spec == nil {
@@ -195,7 +195,13 @@ type Spec struct {
 	Group          store.Group    // the merge
 	Beside         *store.Beside  // what of it was set beside a static group
 	Problem        string         // why it cannot be in force; "" if it can
+	Pending        bool           // its provider has not said yet whether it is right
 	Template       string         // hash of the group's InstanceSpec; "" if it was not computed
+}
+
+// InForce reports whether the group is planned by what its keys say now.
+func (s *Spec) InForce() bool {
+	return max(s.Modified, s.StaticModified) != 0 && s.Problem == "" && !s.Pending
 }
 
 // Instance is a record with the evidence on it.

@@ -281,7 +281,7 @@ func (d *roll) backFrom(old *store.Rollout) string {
 func (d *roll) rollBack() {
 	r, good := d.rollout, d.g.Status.Record.LastGood
 	if d.spec == nil || r == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template == d.hash ||
-		d.count.strange == 0 || r.Blamed == "" && r.Stalled == "" || !d.mayAct() || d.invalid != nil ||
+		d.count.strange == 0 || r.Blamed == "" && r.Stalled == "" || !d.mayAct() || !d.g.Spec.InForce() ||
 		d.g.Spec.StaticModified != 0 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
 		return
 	}

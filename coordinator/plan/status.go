@@ -37,7 +37,7 @@ func (d *status) update() {
 		LastGood: old.LastGood, History: old.History,
 		Agents: d.agents.wave, DrillDue: d.drills.due,
 	}
-	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
+	if st.Beside = d.g.Spec.Beside; d.invalid != nil || d.g.Spec.Pending {
 		st.Beside = old.Beside
 	}
 	d.countInstances(&st)

@@ -23,11 +23,12 @@ type view struct {
 }
 
 // accept decides which spec is in force: the one in groups/ if it exists and is valid, else the
-// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10).
+// last accepted one. In that case the status has what is wrong, and at which revision (SAFE-10);
+// not while the provider is asked.
 func (v *view) accept() {
 	old := &v.g.Status.Record
 	revision := max(v.g.Spec.Modified, v.g.Spec.StaticModified)
-	if revision != 0 && v.g.Spec.Problem == "" {
+	if v.g.Spec.InForce() {
 		v.spec, v.acceptedRevision, v.hash = &v.g.Spec.Group, revision, v.g.Spec.Template
 		if v.hash == "" {
 			v.hash = v.spec.InstanceSpec().TemplateHash()
@@ -35,6 +36,9 @@ func (v *view) accept() {
 		return
 	}
 	v.invalid = &store.InvalidSpec{Revision: revision, Why: v.g.Spec.Problem}
+	if v.g.Spec.Pending {
+		v.invalid = old.Invalid // until it is known whether this one is right
+	}
 	if revision == 0 {
 		v.invalid.Why = "the key is missing; a group is deleted with: leasehold group delete " + v.g.Name
 	}

@@ -335,3 +335,34 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A leader validates specs while it decides, so that runs no program. Asking the program ends in
+// time.
+//
+// proves PROV-2, SAFE-10
+func TestValidateRunsNoProgram(t *testing.T) {
+	t.Parallel()
+	asks := strings.Replace(describes, `"console": true`, `"validate": true`, 1)
+	p, dir := scriptedAs(t, asks, `echo >>$dir/asked
+case $request in *small*) echo '{"error": {"code": "invalid", "message": "no such type"}}';; *) sleep 1000;; esac`)
+	hanging := provider.Template{InstanceTypes: []string{"large"}}
+	if err := p.Validate(hanging); err != nil {
+		t.Errorf("Validate: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "asked")); err == nil || !p.Capabilities().Asks {
+		t.Errorf("Validate ran the program; it asks: %t", p.Capabilities().Asks)
+	}
+	asker, ok := p.(provider.Asker)
+	if !ok {
+		t.Fatalf("%T cannot be asked", p)
+	}
+	refused := provider.Template{InstanceTypes: []string{"small"}}
+	if err := asker.Ask(t.Context(), refused); !errors.Is(err, provider.ErrInvalid) {
+		t.Errorf("Ask: %v, want the program's refusal", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := asker.Ask(ctx, hanging); provider.KindOf(err) != provider.Temporary {
+		t.Errorf("Ask: %v, want a temporary error", err)
+	}
+}

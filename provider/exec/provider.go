@@ -27,7 +27,10 @@ type Provider struct {
 	capabilities provider.Capabilities
 }
 
-var _ provider.Provider = (*Provider)(nil)
+var (
+	_ provider.Provider = (*Provider)(nil)
+	_ provider.Asker    = (*Provider)(nil)
+)
 
 // withConsole is a provider whose program keeps what machines write to their consoles.
 type withConsole struct{ *Provider }
@@ -74,7 +77,7 @@ func (p *Provider) describe(ctx context.Context) error {
 	c := provider.Capabilities{
 		Zones: d.Zones, Boots: d.Capabilities.Boots, Crashes: d.Capabilities.Crashes,
 		Remembers: d.Capabilities.Remembers, Copies: d.Capabilities.Copies, MaxBootstrap: d.MaxBootstrap,
-		Settings: d.Settings,
+		Settings: d.Settings, Asks: d.Capabilities.Validate,
 	}
 	var err error
 	if c.Consistency, c.CallTimeout, err = program.Times(d.Consistency, d.CallTimeout); err != nil {
@@ -97,7 +100,7 @@ func (p *Provider) Capabilities() provider.Capabilities {
 	return c
 }
 
-// Validate checks zones and settings, and asks the program if it wants to be asked.
+// Validate checks zones and settings.
 func (p *Provider) Validate(t provider.Template) error {
 	var errs []error
 	for _, z := range t.Zones {
@@ -105,19 +108,15 @@ func (p *Provider) Validate(t provider.Template) error {
 			errs = append(errs, p.zoneError(z))
 		}
 	}
-	errs = append(errs, settings.Check(p.capabilities.Settings, t.Settings))
-	if err := errors.Join(errs...); err != nil || !p.description.Capabilities.Validate {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.capabilities.CallTimeout)
-	defer cancel()
-	err := p.call(ctx, "validate", "", "", templateOf(t), &struct{}{})
-	if err != nil && !errors.Is(err, provider.ErrInvalid) {
-		// The template may well be right. Create says so, when its time comes.
-		p.Logger().Warn("provider program does not validate", "error", err)
+	return errors.Join(append(errs, settings.Check(p.capabilities.Settings, t.Settings))...)
+}
+
+// Ask has the program validate a template, if it wants to be asked.
+func (p *Provider) Ask(ctx context.Context, t provider.Template) error {
+	if !p.capabilities.Asks {
 		return nil
 	}
-	return err
+	return p.call(ctx, "validate", "", "", templateOf(t), &struct{}{})
 }
 
 func (p *Provider) zoneError(z string) error {

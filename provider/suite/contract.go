@@ -26,6 +26,14 @@ func capabilities(s *subject) {
 	if err := s.p.Validate(t); err != nil {
 		s.Errorf("Validate refuses the template of this suite: %v", err)
 	}
+	if !c.Asks {
+		return
+	}
+	if asker, ok := s.p.(provider.Asker); !ok {
+		s.Errorf("it wants to be asked about templates, and cannot be")
+	} else if err := asker.Ask(s.ctx(), t); err != nil {
+		s.Errorf("Ask refuses the template of this suite: %v", err)
+	}
 }
 
 func createTags(s *subject) {
