@@ -184,29 +184,43 @@ func checkImage(t *testing.T, file string) {
 // debian is a container with a whole Debian, whose first process is systemd.
 type debian struct {
 	*world
-	lxc []string
+	name string
+	lxc  []string
 }
 
 func newDebian(t *testing.T) *debian {
 	t.Helper()
-	script := exec.Command("../../scripts/debian-image.sh")
-	script.Stderr = os.Stderr
-	image, err := script.Output()
-	if err != nil {
-		t.Fatalf("make the image: %v", err)
-	}
 	l := useLXD(t)
-	if err := l.ImportFile("debian", strings.TrimSpace(string(image))); err != nil {
-		t.Fatal(err)
+	importDebian(t, l)
+	d := &debian{
+		world: newWorld(t, "machines"), name: "box",
+		lxc: []string{"LXD_DIR=" + l.Dir, "LXD_CONF=" + t.TempDir()},
 	}
-	d := &debian{world: newWorld(t, "machines"), lxc: []string{"LXD_DIR=" + l.Dir, "LXD_CONF=" + t.TempDir()}}
-	d.client("init", "debian", "box", "-s", "default")
-	d.client("start", "box")
+	d.boot()
+	return d
+}
+
+// boot makes the container and starts it, with a network card if it has a bridge.
+func (d *debian) boot(bridge ...string) {
+	d.t.Helper()
+	d.client("init", "debian", d.name, "-s", "default")
+	for _, b := range bridge {
+		d.client("config", "device", "add", d.name, "eth0", "nic", "nictype=bridged", "parent="+b, "name=eth0")
+	}
+	d.client("start", d.name)
 	d.await("systemd to run", func() bool {
 		out, _ := d.try("systemctl is-system-running")
 		return out != "" && !strings.Contains(out, "bus") && !strings.Contains(out, "offline")
 	})
-	return d
+}
+
+// push copies a file to a path in the container, which is below /root if it is relative.
+func (d *debian) push(file, path string) {
+	d.t.Helper()
+	if !filepath.IsAbs(path) {
+		path = "/root/" + path
+	}
+	d.client("file", "push", file, d.name+path)
 }
 
 // client runs LXD's command line.
@@ -221,7 +235,7 @@ func (d *debian) client(args ...string) {
 
 // try runs a command of a shell in the container, as root.
 func (d *debian) try(command string) (string, error) {
-	cmd := exec.Command("lxc", "exec", "box", "--", "sh", "-c", command)
+	cmd := exec.Command("lxc", "exec", d.name, "--", "sh", "-c", command)
 	cmd.Env = append(os.Environ(), d.lxc...)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
@@ -242,7 +256,7 @@ func (d *debian) do(command string) string {
 func (d *debian) install(dir, number string) {
 	d.t.Helper()
 	for _, name := range []string{"leasehold", "leasehold-agent"} {
-		d.client("file", "push", filepath.Join(dir, name+"_"+number+"_"+runtime.GOARCH+".deb"), "box/root/"+name+".deb")
+		d.push(filepath.Join(dir, name+"_"+number+"_"+runtime.GOARCH+".deb"), name+".deb")
 	}
 	d.do("dpkg -i /root/leasehold.deb /root/leasehold-agent.deb")
 	if out := d.do("leasehold --version; leasehold-agent --version"); strings.Count(out, number) != 2 {
