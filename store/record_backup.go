@@ -25,7 +25,8 @@ type BackupFailure struct {
 }
 
 // NoteBackup records a successful backup, or with Failure set a failed one, beside what is known.
-// It never replaces a later success by an earlier one.
+// It never replaces a later success by an earlier one, by etcd's revision: a clock that made the
+// last one may have been ahead (SAFE-13).
 func NoteBackup(ctx context.Context, s Store, keys Keys, news Backup) error {
 	key := keys.Backup()
 	for {
@@ -56,7 +57,7 @@ func (b Backup) with(news Backup) Backup {
 	if b.Failure != nil && b.Failure.By == news.By {
 		b.Failure = nil
 	}
-	if news.At.After(b.At) {
+	if news.Revision >= b.Revision {
 		b.At, b.Revision, b.By, b.To = news.At, news.Revision, news.By, news.To
 	}
 	return b

@@ -32,11 +32,10 @@ func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r R
 			if err := place.save(r); err != nil {
 				log.Error("cannot write what this host knows of the others", "error", err)
 			}
-			fallthrough
-		default:
-			if err := place.prepare(r); err != nil {
-				log.Error("cannot renew certificates", "error", err)
-			}
+		}
+		// Also while the cluster cannot be reached: the certificates may be why.
+		if err := place.prepare(r); err != nil {
+			log.Error("cannot renew certificates", "error", err)
 		}
 		select {
 		case <-ctx.Done():

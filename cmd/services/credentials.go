@@ -44,7 +44,7 @@ func (c Credentials) MakeAuthorities() error {
 }
 
 // Issue issues the certificates of etcd, for these hosts, and of its users, where they are missing
-// or about to expire.
+// or about to expire, or not valid yet: a clock that was ahead made those (SAFE-13).
 func (c Credentials) Issue(hosts []string) error {
 	issued, _, err := pki.ListIssued(c.Dir)
 	if err != nil {
@@ -66,14 +66,15 @@ func (c Credentials) Issue(hosts []string) error {
 	return nil
 }
 
-// lasts reports whether a certificate exists, names the hosts and is valid for a while.
+// lasts reports whether a certificate exists, names the hosts, is valid and stays so for a while.
 func lasts(issued []pki.Issued, o pki.Order) bool {
 	for _, i := range issued {
 		if i.Name() != o.Name {
 			continue
 		}
 		_, err := os.Stat(i.Key)
-		good := err == nil && time.Until(i.Certificate.NotAfter) > renewBefore
+		now := time.Now()
+		good := err == nil && i.Certificate.NotAfter.Sub(now) > renewBefore && !i.Certificate.NotBefore.After(now)
 		for _, host := range o.Hosts {
 			good = good && i.Certificate.VerifyHostname(host) == nil
 		}

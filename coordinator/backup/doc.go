@@ -13,7 +13,8 @@
 //   - Restore overwrites nothing and may be repeated. The shard's own key comes last and is on
 //     hold, so that no coordinator decides anything before all is there.
 //   - A scheduled backup is removed only after a newer one of the same shard ID succeeded, and
-//     never while the shard is on hold.
+//     never while the shard is on hold. The file of one whose command failed is replaced by the
+//     next.
 //
 // # What it does not do
 //

@@ -54,17 +54,11 @@ const (
 	mostWords = 500
 )
 
-// Run makes a backup at once and then at intervals, until ctx ends. A backup that fails is logged,
-// recorded and repeated within a minute; nothing else of the replica waits for it.
+// Run makes backups at intervals, until ctx ends. A backup that fails is logged, recorded and
+// repeated within a minute; nothing else of the replica waits for it.
 func (s *Schedule) Run(ctx context.Context) {
+	wait := s.untilFirst()
 	for {
-		wait := s.cfg.Every
-		if err := s.Once(ctx); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			wait = min(wait, again)
-		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -72,7 +66,28 @@ func (s *Schedule) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		wait = s.cfg.Every
+		if err := s.Once(ctx); err != nil {
+			wait = min(wait, again)
+		}
 	}
+}
+
+// untilFirst returns how long the first backup waits: until the newest file in the directory is as
+// old as an interval. A replica that is started again and again makes no more files than one that
+// runs, or it would remove all older ones.
+func (s *Schedule) untilFirst() (wait time.Duration) {
+	if s.cfg.Dir == "" {
+		return 0
+	}
+	entries, _ := os.ReadDir(s.cfg.Dir) // a directory that cannot be read makes the backup fail
+	for _, e := range entries {
+		shard, at, ok := splitName(e.Name())
+		if age := s.now().Sub(at); ok && shard == s.cfg.Shard && age >= 0 { // else a clock was ahead
+			wait = max(wait, s.cfg.Every-age)
+		}
+	}
+	return wait
 }
 
 // Once makes one backup. It does nothing while etcd holds no such shard.
@@ -112,12 +127,17 @@ func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
 		return "", err
 	}
 	var to []string
+	encrypted := len(s.cfg.Recipients) > 0
+	path, begun := filepath.Join(s.cfg.Dir, c.FileName(encrypted)), ""
 	if s.cfg.Dir != "" {
-		path := filepath.Join(s.cfg.Dir, c.FileName(len(s.cfg.Recipients) > 0))
+		begun = path
+		if len(s.cfg.Command) > 0 {
+			begun = filepath.Join(s.cfg.Dir, c.fileName(unsent, encrypted))
+		}
 		if err := durable.MakeDir(s.cfg.Dir); err != nil {
 			return "", fmt.Errorf("directory of the backups: %w", err)
 		}
-		if err := durable.Replace(path, file.Bytes(), 0o600); err != nil {
+		if err := durable.Replace(begun, file.Bytes(), 0o600); err != nil {
 			return "", err
 		}
 		to = append(to, path)
@@ -127,6 +147,11 @@ func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
 			return "", err
 		}
 		to = append(to, s.cfg.Command[0])
+	}
+	if begun != "" && begun != path {
+		if err := durable.Rename(begun, path); err != nil {
+			return "", err
+		}
 	}
 	if s.cfg.Dir != "" && !c.Hold {
 		if err := s.drop(c); err != nil {
@@ -149,44 +174,85 @@ func (s *Schedule) hand(ctx context.Context, c Content, file []byte) error {
 			c.FileName(len(s.cfg.Recipients) > 0),
 		"LEASEHOLD_BACKUP_SHARD=" + c.Shard, fmt.Sprintf("LEASEHOLD_BACKUP_REVISION=%d", c.Revision),
 	}
-	said, err := cmd.CombinedOutput()
-	if err != nil {
-		said = bytes.TrimSpace(said[max(0, len(said)-mostWords):])
-		return fmt.Errorf("backup command %s: %w: %s", s.cfg.Command[0], err, said)
+	var said lastWords
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("backup command %s: %w: %s", s.cfg.Command[0], err, bytes.TrimSpace(said))
 	}
 	return nil
 }
 
-const suffix = ".leasehold-backup"
+// lastWords keeps the end of what is written to it.
+type lastWords []byte
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	*l = append(*l, p[max(0, len(p)-mostWords):]...)
+	*l = slices.Delete(*l, 0, max(0, len(*l)-mostWords))
+	return len(p), nil
+}
+
+const (
+	suffix = ".leasehold-backup"
+	// stamp is the time in a file's name.
+	stamp = "20060102T150405.000Z"
+	// unsent is in the name of the file, in place of time and revision, until the command has taken
+	// it. There is one: a command that fails for days neither fills the disk nor displaces older
+	// files.
+	unsent = "unsent"
+)
 
 // FileName is the name of a scheduled backup: names of one shard sort by time.
 func (c Content) FileName(encrypted bool) string {
-	name := c.filePrefix() + c.At.UTC().Format("20060102T150405.000Z") + fmt.Sprintf("-rev%d", c.Revision) + suffix
+	return c.fileName(c.At.UTC().Format(stamp)+fmt.Sprintf("-rev%d", c.Revision), encrypted)
+}
+
+func (c Content) fileName(which string, encrypted bool) string {
+	name := c.filePrefix() + which + suffix
 	if encrypted {
 		name += ".age"
 	}
 	return name
 }
 
+// splitName returns of which shard a scheduled backup is, and when it was made.
+func splitName(name string) (shard string, at time.Time, ok bool) {
+	name, ok = strings.CutSuffix(strings.TrimSuffix(name, ".age"), suffix)
+	parts := strings.Split(name, "-") // the shard's name may have dashes; then ID, time, revision
+	n := len(parts)
+	if !ok || n < 4 {
+		return "", at, false
+	}
+	at, err := time.Parse(stamp, parts[n-2])
+	return strings.Join(parts[:n-3], "-"), at, err == nil
+}
+
 // filePrefix holds the shard's ID: a shard that was created again by mistake pushes no backup of
 // the lost one out.
 func (c Content) filePrefix() string { return c.Shard + "-" + c.ShardID + "-" }
 
-// drop removes the oldest files of the shard beyond those that are kept.
+// drop removes the oldest files of the shard beyond those that are kept. The file of this content
+// is the newest, also where the names of others say that they are younger: a clock that was ahead
+// made them, and they go first.
 func (s *Schedule) drop(c Content) error {
 	entries, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, e := range entries {
-		if name := e.Name(); e.Type().IsRegular() && strings.HasPrefix(name, c.filePrefix()) &&
-			strings.HasSuffix(strings.TrimSuffix(name, ".age"), suffix) {
-			names = append(names, name)
+	own := c.FileName(len(s.cfg.Recipients) > 0)
+	var older, ahead []string
+	for _, e := range entries { // they come in order of name
+		name := e.Name()
+		_, at, ok := splitName(name)
+		switch {
+		case !ok || name == own || !e.Type().IsRegular() || !strings.HasPrefix(name, c.filePrefix()):
+		case at.After(c.At):
+			ahead = append(ahead, name)
+		default:
+			older = append(older, name)
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names[:max(0, len(names)-s.cfg.Keep)] {
+	others := append(ahead, older...)
+	for _, name := range others[:max(0, len(others)-s.cfg.Keep+1)] {
 		err = errors.Join(err, os.Remove(filepath.Join(s.cfg.Dir, name)))
 	}
 	return err
