@@ -57,7 +57,9 @@ func TestEffects(t *testing.T) {
 	if text, err := json.Marshal(store.JournalEntry{}); err != nil || strings.Contains(string(text), "effect") {
 		t.Errorf("an empty effect is written: %s (%v)", text, err)
 	}
-	two := store.Effect{Kind: store.EffectDeleting, Then: store.SlotEffect{Kind: store.EffectReplaced, Instance: "web-1-b"}}
+	two := store.Effect{
+		Kind: store.EffectDeleting, Then: store.SlotEffect{Kind: store.EffectReplaced, Instance: "web-1-b"},
+	}
 	if text := Effect(two); text != "deleting; replacement web-1-b requested" {
 		t.Errorf("got %q", text)
 	}
