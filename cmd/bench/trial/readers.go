@@ -147,9 +147,6 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 	if with {
 		doing = fmt.Sprintf("rolling, %d readers", p.Readers)
 		at, page := "http://"+t.replicas[0].http, "/g/"+url.PathEscape(roll.group)
-		for range p.plain() {
-			readers.Go(func() { heard.read(reading, at+"/live?page="+url.QueryEscape(page)) })
-		}
 		if p.Browser {
 			b, err := openBrowser(ctx, at+page)
 			if err != nil {
@@ -160,6 +157,9 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 				heard.drawn = append(heard.drawn, drawn...)
 				err = errors.Join(err, ended)
 			}()
+		}
+		for range p.plain() {
+			readers.Go(func() { heard.read(reading, at+"/live?page="+url.QueryEscape(page)) })
 		}
 		// Each begins with the whole page. What it costs to open them is not what they cost to keep.
 		if err := t.pass(ctx, "readers come", time.Second); err != nil {
