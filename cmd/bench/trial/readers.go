@@ -148,9 +148,9 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 		doing = fmt.Sprintf("rolling, %d readers", p.Readers)
 		at, page := "http://"+t.replicas[0].http, "/g/"+url.PathEscape(roll.group)
 		if p.Browser {
-			b, err := openBrowser(ctx, at+page)
-			if err != nil {
-				return one, before, err
+			b, failed := openBrowser(ctx, at+page)
+			if failed != nil {
+				return one, before, failed
 			}
 			defer func() {
 				drawn, ended := b.close()
