@@ -147,19 +147,19 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 	if with {
 		doing = fmt.Sprintf("rolling, %d readers", p.Readers)
 		at, page := "http://"+t.replicas[0].http, "/g/"+url.PathEscape(roll.group)
-		for range p.plain() {
-			readers.Go(func() { heard.read(reading, at+"/live?page="+url.QueryEscape(page)) })
-		}
 		if p.Browser {
-			b, err := openBrowser(ctx, at+page)
-			if err != nil {
-				return one, before, err
+			b, failed := openBrowser(ctx, at+page)
+			if failed != nil {
+				return one, before, failed
 			}
 			defer func() {
 				drawn, ended := b.close()
 				heard.drawn = append(heard.drawn, drawn...)
 				err = errors.Join(err, ended)
 			}()
+		}
+		for range p.plain() {
+			readers.Go(func() { heard.read(reading, at+"/live?page="+url.QueryEscape(page)) })
 		}
 		// Each begins with the whole page. What it costs to open them is not what they cost to keep.
 		if err := t.pass(ctx, "readers come", time.Second); err != nil {
