@@ -22,8 +22,8 @@ func (c *Hold) Run(ctx context.Context, s *Session) error {
 	return s.setHold(ctx, shard, hold, "on hold", "nothing is created or deleted until leasehold release")
 }
 
-// setHold changes the shard's record, if it is still as the command read it: a release ends no other
-// hold than the one it has shown.
+// setHold changes the shard's record, if it is still as the command read it: a release ends no
+// other hold than the one it has shown.
 func (s *Session) setHold(ctx context.Context, shard store.Versioned[store.Shard], hold *store.Hold, what,
 	follows string,
 ) error {

@@ -51,8 +51,8 @@ func (l *logins) digest(user, password string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// source limits the wrong passwords from one address. A login counts as wrong until etcd has answered:
-// otherwise many at the same time would all be within the limit.
+// source limits the wrong passwords from one address. A login counts as wrong until etcd has
+// answered: otherwise many at the same time would all be within the limit.
 type source struct {
 	limit *rate.Limiter
 

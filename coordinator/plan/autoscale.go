@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -61,7 +60,7 @@ func (d *scaler) follow() {
 	if h := d.spec.ScaleHold; held {
 		d.wake(h.Until)
 	} else if old != nil && old.Stays == store.ScaleHeld {
-		d.tell("AUTO-3", "size follows the load again", store.Cause{Kind: store.CauseHoldEnded, By: old.By})
+		d.tell("AUTO-3", effect(store.EffectSizeFollows), store.Cause{Kind: store.CauseHoldEnded, By: old.By})
 		s.Stays = "" // judged now
 	} else if due := d.ends(d.g.Due, store.TimerScalePace, s.Pace); s.Pace != nil && d.now.Before(due) {
 		d.wake(due)
@@ -80,10 +79,10 @@ func (d *scaler) follow() {
 			s.Advice = size
 		}
 		if s.Advice != was.Advice && s.Advice != 0 {
-			d.tellSize(fmt.Sprintf("size %d would be %d", s.Size, size), size, wish.Numbers, store.ScaleAdvised)
+			d.tellSize(store.EffectSizeAdvised, s.Size, size, wish.Numbers, store.ScaleAdvised)
 		}
 	case size != s.Size:
-		d.tellSize(fmt.Sprintf("size %d -> %d", s.Size, size), size, wish.Numbers, "")
+		d.tellSize(store.EffectSize, s.Size, size, wish.Numbers, "")
 		changed := d.timer(spec.Down.Every.D())
 		if s.Shrunk = &changed; size > s.Size {
 			s.Growths, s.Rising = d.withGrowth(s.Growths, size, spec.Up.Every.D()), nil
@@ -152,7 +151,7 @@ func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 	return st
 }
 
-// growths returns the part of a list that still counts.
+// growths returns the growths of a list that still count.
 func (d *scaler) growths(list []store.ScaleGrowth) (kept []store.ScaleGrowth) {
 	for _, g := range list {
 		if due := d.ends(d.g.Due, g.TimerName(), &g.Counts); d.now.Before(due) {
@@ -176,8 +175,8 @@ func (d *scaler) withGrowth(list []store.ScaleGrowth, size int, every time.Durat
 }
 
 // wished adds a wish to those that count still, and drops those that do not. One that none before
-// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the
-// load was not judged since, and the present size is taken for wished.
+// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the load
+// was not judged since, and the present size is taken for wished.
 func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	window := d.spec.Scale.Complete().Down.Window.D()
 	if window == 0 {
@@ -358,8 +357,8 @@ func (d *scaler) tells(m *member, metric string) (value float64, told bool) {
 }
 
 // tellSize notes a change of size with the numbers that it rests on, or one that is only advised.
-func (d *scaler) tellSize(what string, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
-	d.tell("AUTO-1", what, store.Cause{
+func (d *scaler) tellSize(what store.EffectKind, from, to int, numbers []store.ScaleNumber, stays store.ScaleStays) {
+	d.tell("AUTO-1", store.Effect{Kind: what, Count: from, Limit: to}, store.Cause{
 		Kind: store.CauseLoad, Name: string(stays), Count: d.spec.Size, Limit: to,
 		Load: &store.CauseNumbers{Numbers: numbers},
 	})

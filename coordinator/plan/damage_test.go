@@ -225,8 +225,8 @@ func TestDeletionsLeaveNotes(t *testing.T) {
 	}
 }
 
-// The notes of an earlier group of the same name go with the first status: a later loss of the records
-// is no deletion on purpose.
+// The notes of an earlier group of the same name go with the first status: a later loss of the
+// records is no deletion on purpose.
 //
 // proves SAFE-15, REC-8
 func TestAGroupsFirstStatusForgetsAnEarlierGroup(t *testing.T) {

@@ -116,8 +116,8 @@ func (d *status) write(old, st *store.Status) {
 	d.actions = append([]Action{a}, d.actions...) // its consequences come after it in the journal
 }
 
-// forgetEarlier deletes the notes that an earlier group of the same name was deleted on purpose: they
-// say nothing of the group that exists now, should its records be lost (SAFE-15).
+// forgetEarlier deletes the notes that an earlier group of the same name was deleted on purpose:
+// they say nothing of the group that exists now, should its records be lost (SAFE-15).
 func forgetEarlier(keys store.Keys, group string) []store.Write {
 	var out []store.Write
 	for _, key := range []string{keys.Group(group), keys.Static(group), keys.Status(group)} {
