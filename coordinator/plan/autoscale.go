@@ -174,9 +174,9 @@ func (d *scaler) withGrowth(list []store.ScaleGrowth, size int, every time.Durat
 	return list
 }
 
-// wished adds a wish to those that count still, and drops those that do not. One that none before
-// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the load
-// was not judged since, and the present size is taken for wished.
+// wished adds a wish to those that still count, and drops the others. A wish replaces the earlier
+// ones that are not larger. A wish that stays the same is renewed: if the newest one is old, the
+// load was not judged since, and the present size counts as wished.
 func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	window := d.spec.Scale.Complete().Down.Window.D()
 	if window == 0 {
