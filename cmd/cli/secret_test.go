@@ -288,7 +288,7 @@ func TestTheKeyOfADevInAnyDirectory(t *testing.T) {
 		w.stdin = strings.NewReader("hunter2")
 		code, out, err := w.run("secret", "set", "db-password", "--config", config)
 		w.expect(code, out, err, Done, "db-password set version 1")
-		code, out, err = w.run("secret", "rotate", "--config", config, "--timeout", "1ms")
+		code, out, err = w.run("secret", "rotate", "--config", config, "--timeout", "3s")
 		w.expect(code, out, err, Failed, key+" has the new key")
 	})
 	t.Run("of another etcd", func(t *testing.T) {

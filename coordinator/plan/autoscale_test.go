@@ -86,8 +86,7 @@ func TestLoadThatMovesCountsOnce(t *testing.T) {
 		"it told long ago":                {5 * s, 80 * s, 20 * s, 1},
 		"agents report every two minutes": {120 * s, 150 * s, 60 * s, 0.5},
 	} {
-		spec := store.Group{Report: store.ReportSpec{Interval: store.Duration(test.every)}}
-		d := draftWith(func(d *draft) { d.spec = &spec })
+		d := draftWith(func(d *draft) { d.spec = &store.Group{Report: store.ReportSpec{Interval: store.Duration(test.every)}} })
 		if got := d.scaler.shareThen(test.healthy, test.told); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}

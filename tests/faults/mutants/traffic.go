@@ -22,8 +22,8 @@ func ofTraffic() []Mutant {
 			Rules: []string{"LB-3"},
 			Edits: []Edit{{
 				File: "coordinator/plan/traffic.go",
-				Old:  "		case e.fresh && e.stands.InPlace() && e.stands.Answered > 0:\n",
-				New:  "		case e.calls.Last == MemberAdd || e.fresh && e.stands.InPlace() && e.stands.Answered > 0:\n",
+				Old:  "		case e.fresh && e.has.InPlace() && e.has.Answered > 0:\n",
+				New:  "		case e.calls.Last == MemberAdd || e.fresh && e.has.InPlace() && e.has.Answered > 0:\n",
 			}},
 			Likely: []string{"balancer-forgets", "balancer-meddled-with"},
 		},
