@@ -20,8 +20,12 @@ type budget struct {
 // counts are the counts of managed members that budgets are based on: by phase, recorded and
 // drafted. Every step updates them, so that no decision has to count again.
 type counts struct {
+<<<<<<< HEAD
 	machines int // existing and not dead: see expansion
 	shed     int // of these, those that drain because the group was too large: see mostFor
+=======
+	machines int // that are there, and not dead: see expansion
+>>>>>>> parent of cf83d178 (AUTO-2: down.window is waited for after a time without numbers, up.step bounds any span of up.every, and long drains hold up no growth)
 	filled   int // slots
 	up       int // slots with an instance that has fully booted and is not down
 	well     int // slots with a healthy instance
@@ -37,9 +41,6 @@ func (f *fleet) add(m *member, by int) {
 	c, sl := &f.counts, m.slot
 	if m.countsAsMachine() {
 		c.machines += by
-		if m.shed() {
-			c.shed += by
-		}
 	}
 	if m.comingUp() {
 		c.creating += by
@@ -79,6 +80,7 @@ func (m *member) countsAsMachine() bool {
 	}
 }
 
+<<<<<<< HEAD
 // shed reports whether a member drains because the group was too large.
 func (m *member) shed() bool {
 	return m.Record.Phase == store.Draining && m.Record.LeavesBecause() == store.PurposeSize
@@ -86,6 +88,10 @@ func (m *member) shed() bool {
 
 // comingUp reports whether a member counts against max_creating. A member that failed to come up
 // does not count: it would block its own replacement for good.
+=======
+// comingUp reports whether a member counts against max_creating. One that failed to come up does
+// not, or it would take its replacement's room for good.
+>>>>>>> parent of cf83d178 (AUTO-2: down.window is waited for after a time without numbers, up.step bounds any span of up.every, and long drains hold up no growth)
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
@@ -157,9 +163,7 @@ func (d *budget) boundsOf(w store.WorkBudget) bounds {
 }
 
 // mostFor is how many machines may exist for one to be made in a slot. If the one before was
-// removed first, the limit is the one for the work that did so (REC-18). Where the size follows the
-// load, what drains since load asked for fewer holds up no growth: a drain may last for hours
-// (AUTO-2). The group never has more machines for that than at scale.max.
+// removed first, the limit is the one for the work that did so (REC-18).
 func (d *budget) mostFor(sl *slot) int {
 	var w store.WorkBudget
 	switch v := sl.Record.Vacated; {
@@ -169,15 +173,7 @@ func (d *budget) mostFor(sl *slot) int {
 	default:
 		w = d.spec.Budget.Heal
 	}
-	expansion := d.spec.MaxExpansionFor(w)
-	most := d.spec.Size + expansion
-	if s := d.spec.Scale; s != nil && sl.Record.Vacated == nil {
-		if chosen := d.g.Status.Record.Scale; chosen != nil {
-			s = s.Under(chosen.Scheduled)
-		}
-		most = max(most, min(most+d.counts.shed, s.Max+expansion))
-	}
-	return most
+	return d.spec.Size + d.spec.MaxExpansionFor(w)
 }
 
 // atCapacity reports whether no machine may be created in a slot.

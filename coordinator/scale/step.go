@@ -7,8 +7,7 @@ type State struct {
 	Size    int  // in force
 	Largest int  // the largest wish that counts still, the present one included
 	Risen   bool // more has been wished for for up.window
-	// Added is by how many it has grown within up.every, From the size before.
-	Added, From int
+	MayGrow bool // it has not grown for up.every
 	// MayShrink: the size has not changed for down.every.
 	MayShrink bool
 	// Halted is why the size must not shrink, whatever load asks for (AUTO-5); "" if it may.
@@ -50,14 +49,10 @@ func Step(spec *store.ScaleSpec, wish Wish, s State) (size int, stays store.Scal
 }
 
 func grow(spec *store.ScaleSpec, asked, wanted int, s State) (int, store.ScaleStays) {
-	from := s.Size
-	if s.Added > 0 {
-		from = min(s.From, s.Size)
-	}
-	switch next := s.Size + max(1, spec.Up.Step.Up(from)) - s.Added; {
+	switch next := s.Size + max(1, spec.Up.Step.Up(s.Size)); {
 	case !s.Risen:
 		return s.Size, store.ScaleWindowUp
-	case next <= s.Size:
+	case !s.MayGrow:
 		return s.Size, store.ScaleRateUp
 	case next < wanted:
 		return next, store.ScaleRateUp
