@@ -20,12 +20,7 @@ type budget struct {
 // counts are the counts of managed members that budgets are based on: by phase, recorded and
 // drafted. Every step updates them, so that no decision has to count again.
 type counts struct {
-<<<<<<< HEAD
 	machines int // existing and not dead: see expansion
-	shed     int // of these, those that drain because the group was too large: see mostFor
-=======
-	machines int // that are there, and not dead: see expansion
->>>>>>> parent of cf83d178 (AUTO-2: down.window is waited for after a time without numbers, up.step bounds any span of up.every, and long drains hold up no growth)
 	filled   int // slots
 	up       int // slots with an instance that has fully booted and is not down
 	well     int // slots with a healthy instance
@@ -80,18 +75,8 @@ func (m *member) countsAsMachine() bool {
 	}
 }
 
-<<<<<<< HEAD
-// shed reports whether a member drains because the group was too large.
-func (m *member) shed() bool {
-	return m.Record.Phase == store.Draining && m.Record.LeavesBecause() == store.PurposeSize
-}
-
 // comingUp reports whether a member counts against max_creating. A member that failed to come up
 // does not count: it would block its own replacement for good.
-=======
-// comingUp reports whether a member counts against max_creating. One that failed to come up does
-// not, or it would take its replacement's room for good.
->>>>>>> parent of cf83d178 (AUTO-2: down.window is waited for after a time without numbers, up.step bounds any span of up.every, and long drains hold up no growth)
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
