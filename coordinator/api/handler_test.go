@@ -271,7 +271,8 @@ func TestPreconditions(t *testing.T) {
 		{"POST", "groups/web/drills", `{"kind": "zone", "zone": "a", "instance": "web-0-a"}`, asJSON, 422, ""},
 		{"POST", "groups/web/drills", `{"kind": "agent", "zone": "a"}`, asJSON, 422, ""},
 		{
-			"POST", "groups/web/instances", "", []string{"Idempotency-Key", "k1"},
+			"POST", "groups/web/instances", "",
+			[]string{"Idempotency-Key", "k1"},
 			200, "create web at - dry false confirm [] once /api/v1/groups/web/instances k1",
 		},
 		{"POST", "groups/web/instances", "", []string{"Idempotency-Key", "two words"}, 400, ""},

@@ -333,20 +333,24 @@ func TestNewReplicaWithholdsDamagedGroups(t *testing.T) {
 		},
 		"it cannot be read": {
 			[]store.Write{status(2), instance("web-1"), store.Put(keys.Instance("web-0"), []byte("garbage"))},
-			[]store.Write{instance("web-0")}, both,
+			[]store.Write{instance("web-0")},
+			both,
 		},
 		"it cannot be read, and is deleted on purpose": {
 			[]store.Write{status(2), instance("web-1"), store.Put(keys.Instance("web-0"), []byte("garbage"))},
-			[]store.Write{gone("web-0"), store.Delete(keys.Instance("web-0"))}, "web-1",
+			[]store.Write{gone("web-0"), store.Delete(keys.Instance("web-0"))},
+			"web-1",
 		},
 		"the status cannot be read": {
-			[]store.Write{store.Put(keys.Status("web"), []byte("garbage")), instance("web-1")}, []store.Write{status(1)},
+			[]store.Write{store.Put(keys.Status("web"), []byte("garbage")), instance("web-1")},
+			[]store.Write{status(1)},
 			"web-1",
 		},
 		"an agent claims to be of it, and there is no status": {
 			[]store.Write{store.Put(keys.Group("web"), []byte("{}")), store.Put(keys.Stray("web-0"),
 				store.Encode(store.Stray{Schema: 1, Instance: "web-0", Claim: &store.Claim{Instance: "web-0", Group: "web"}}))},
-			[]store.Write{store.Delete(keys.Stray("web-0"))}, "",
+			[]store.Write{store.Delete(keys.Stray("web-0"))},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
