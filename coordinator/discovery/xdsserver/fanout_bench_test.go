@@ -73,6 +73,9 @@ func TestChangesGoToTheirGroupAlone(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", access.Config{})
 	s.put("web-0", "web", "a", "10.0.0.1:80", store.Running)
 	s.put("db-0", "db", "a", "10.1.0.1:80", store.Running)
+	for !s.server.IsReady() { // these subscribers do not try again
+		<-time.After(time.Millisecond)
+	}
 	conn, err := grpc.NewClient(s.server.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +139,9 @@ func BenchmarkFanOut(b *testing.B) {
 					writes = append(writes, put(g, i, 0))
 				}
 				s.commit(writes...)
+			}
+			for !s.server.IsReady() {
+				<-time.After(time.Millisecond)
 			}
 			ctx, cancel := context.WithCancel(b.Context())
 			var running sync.WaitGroup
