@@ -30,8 +30,8 @@ type Config struct {
 	Fence        store.Fence
 	Evidence     *evidence.Evidence
 	Capabilities map[string]provider.Capabilities // by provider
-	Balancers    map[string]balancer.Capabilities // names of the load balancers
-	Sources      map[string]query.Settings        // names of the external metrics
+	Balancers    map[string]balancer.Capabilities // by load balancer
+	Sources      map[string]query.Settings        // by external metric
 	Settings     store.ShardSettings              // at the beginning of the term
 	Began        time.Time
 	Jitter       func(most time.Duration) time.Duration
