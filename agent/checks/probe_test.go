@@ -26,7 +26,7 @@ import (
 )
 
 // patience is for what must not take long and is not measured.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // try runs a check once, as it stands.
 func try(t *testing.T, spec *protocol.CheckSpec) Result {
