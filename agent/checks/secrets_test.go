@@ -52,7 +52,7 @@ func TestExecAndSecrets(t *testing.T) {
 	r.Want(w)
 	select {
 	case <-r.Changed():
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it is not run though its secrets are known")
 	}
 	if s := r.States()[0]; s.Healthy || !strings.Contains(s.Why, "refused: [secret db]") ||

@@ -51,7 +51,7 @@ func TestCommand(t *testing.T) {
 			"sleep 100000 & echo $! > " + pipe + ".new; mv " + pipe + ".new " + pipe + "; wait",
 		}, nil)
 	}()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		if _, err := os.Stat(pipe); err == nil {
 			break

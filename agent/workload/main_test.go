@@ -84,7 +84,7 @@ func play(role string) {
 }
 
 // patience is how long something that must happen may take on a slow machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 type runnerTest struct {
 	*testing.T

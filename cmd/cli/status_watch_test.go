@@ -46,7 +46,7 @@ func (w *world) watching(args ...string) (out *feed, stop func() Code) {
 
 func (w *world) until(out *feed, text string) {
 	w.t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(2 * time.Minute)
 	for !strings.Contains(out.String(), text) {
 		select {
 		case <-end:

@@ -25,7 +25,7 @@ func TestAHostThatReachesNoOtherRenewsItsCertificates(t *testing.T) {
 	defer end()
 	ended := make(chan error, 1)
 	go func() { ended <- new(Command).follow(ctx, &services.Host{Stderr: io.Discard}, p, r) }()
-	deadline, look := time.After(30*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, look := time.After(2*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer look.Stop()
 	for made := false; !made; {
 		select {

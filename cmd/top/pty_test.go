@@ -90,7 +90,7 @@ func TestTerminalIsRestored(t *testing.T) {
 		go func() {
 			done <- Run(ctx, Config{Shard: "test", Now: time.Now, Colour: true, In: terminal, Out: terminal}, store.Store(x.st))
 		}()
-		end := time.After(20 * time.Second)
+		end := time.After(2 * time.Minute)
 		for !out.has("3/3") {
 			select {
 			case err := <-done:
@@ -103,7 +103,7 @@ func TestTerminalIsRestored(t *testing.T) {
 		leave(master, cancel)
 		select {
 		case err = <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%s: it does not end", name)
 		}
 		if name == "a signal" != errors.Is(err, context.Canceled) || name != "a signal" && err != nil {

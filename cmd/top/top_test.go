@@ -95,7 +95,7 @@ func (x *terminal) knows(text string) {
 
 func (x *terminal) until(text string, shown func() string) {
 	x.t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(2 * time.Minute)
 	for !strings.Contains(shown(), text) {
 		select {
 		case <-x.m.f.dirty:

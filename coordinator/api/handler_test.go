@@ -431,7 +431,7 @@ func TestWatches(t *testing.T) {
 	d.group("web", 2)
 	server := httptest.NewServer(d.h)
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	open := func(path string) (next func(kind string) string, leave func()) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+Root+path, http.NoBody)

@@ -140,7 +140,7 @@ func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
 
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	deadline, again := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, again := time.After(2*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer again.Stop()
 	for !so() {
 		select {

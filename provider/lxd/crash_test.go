@@ -194,7 +194,7 @@ func crashes(t *testing.T, l *lxdtest.LXD) {
 // readDocument is the bootstrap document in a container, and its mode.
 func readDocument(t *testing.T, p *Provider, instance string) (mode, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	header, data, err := p.client.send(ctx, request{
 		method: http.MethodGet, path: path(nameOf(instance)) + "/files", query: map[string][]string{"path": {bootstrapPath}},

@@ -70,7 +70,7 @@ func find(t *testing.T, p *Provider, instance string) (provider.Machine, bool) {
 
 func awaitMachine(t *testing.T, p *Provider, instance string, ok func(provider.Machine) bool) provider.Machine {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(20 * time.Millisecond) {
 		m, is := find(t, p, instance)
 		if is && ok(m) {
 			return m

@@ -44,7 +44,7 @@ func mustList(t *testing.T, p *Provider) map[string]provider.Machine {
 
 func awaitRunning(t *testing.T, p *Provider, ref string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(10 * time.Millisecond) {
 		if m := mustList(t, p)[ref]; m.State == provider.StateRunning {
 			return
 		} else if time.Now().After(deadline) {
