@@ -37,9 +37,8 @@ func TestAProbeDoesNotCloseTheBreaker(t *testing.T) {
 		w.put(w.keys.Slot(w.group, 0), store.Slot{Schema: store.Schema, Group: w.group})
 		c.probe(w)
 		g := w.spec().Record
-		w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, Accepted: &g, Breaker: &store.Breaker{
-			Since: w.now.Add(-time.Hour), Count: 6, Limit: 5, Probe: "p", ProbeSlot: new(0),
-		}})
+		b := store.Breaker{Since: w.now.Add(-time.Hour), Count: 6, Limit: 5, Probe: "p", ProbeSlot: new(0)}
+		w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, Accepted: &g, Breaker: &b})
 		d := w.drafted()
 		d.healing.followBreaker()
 		if b := d.healing.breaker; (b != nil) != c.open {
