@@ -362,3 +362,13 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		t.Errorf("weight 257: %v", err)
 	}
 }
+
+// proves SEC-7
+func TestNoLinkLocalAddressIsReached(t *testing.T) {
+	t.Parallel()
+	b := open(t, haproxy.Config{Sockets: []string{"169.254.1.1:9999"}})
+	l, err := b.List(t.Context(), "sh1", nil)
+	if err == nil || !strings.Contains(err.Error(), "link-local") {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
