@@ -50,6 +50,9 @@ size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing
 size-start-looks-like-load|coordinator/scale/wish.go|s/sum += min(value, mean)/sum += value/
 size-shrinks-in-a-storm|coordinator/plan/autoscale.go|s/case d.storms.storm != nil:/case false:/
 size-window-forgotten|coordinator/scale/step.go|s/to := max(wanted, s.Largest)/to := wanted/
+size-window-not-waited-for-after-silence|coordinator/plan/autoscale.go|s/if wish.Unknown || wish.Silent {/if false {/
+size-rate-forgotten|coordinator/scale/step.go|s/ - s.Added; {/; {/
+size-drains-without-bound|coordinator/plan/budget.go|s/min(most+d.counts.shed, s.Max+expansion)/most+d.counts.shed/
 size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= ClocksApart/false/
 size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.After(now)/if at := wall; !at.After(now)/
 LIST
@@ -92,7 +95,7 @@ while IFS='|' read -r name file change; do
 	fi
 	if [[ $name == size-* ]]; then
 		if (cd "$tmp/copy" && go test ./store ./coordinator/scale ./coordinator/leader ./coordinator/plan \
-			-run 'Scale|Size|Schedule|Wish|Step|Numbers|Load' >"$tmp/out" 2>&1); then
+			-run 'Scale|Size|Schedule|Wish|Step|Numbers|Load|Growth|Transcripts' >"$tmp/out" 2>&1); then
 			printf '%-46s no test\n' "$name"
 			missed=1
 		else
