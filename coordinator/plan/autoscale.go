@@ -13,6 +13,10 @@ const (
 	// loadFresh is how old the numbers of an instance may be, on our clock. Agents report their load
 	// every half minute.
 	loadFresh = 3 * time.Minute
+	// loadEvery is how often agents report their load, with some time for its way; a number is a mean
+	// of loadMean.
+	loadEvery = 35 * time.Second
+	loadMean  = time.Minute
 	// loadCovered is how much of its minute a window of load has to cover.
 	loadCovered = 30 * time.Second
 	// scalePace is how often a wish is judged: instances report one after the other, and each could
@@ -263,6 +267,7 @@ func (d *scaler) load() scale.Load {
 				starts = true
 				for i, t := range targets {
 					if value, told := d.tells(m, t.Metric); told && t.From == "" {
+						value *= d.shareThen(d.now.Sub(since), m.ReportSeen.Sub(since))
 						load.Metrics[i].Warming = append(load.Metrics[i].Warming, value)
 					}
 				}
@@ -296,6 +301,19 @@ func (d *scaler) load() scale.Load {
 	}
 	load.OnTheWay += max(0, d.spec.Size-slots)
 	return load
+}
+
+// shareThen is how much of what an instance tells it bore already when the others told their load
+// last: that is up to a report ago, and a mean of a minute. Load that has moved to it since is in
+// their numbers still, and would count twice. The instance is healthy for a while, and has told its
+// number when it was so for another.
+func (d *scaler) shareThen(healthy, told time.Duration) float64 {
+	then := min(loadMean, healthy-max(loadEvery, d.spec.Report.Interval.D()))
+	told = min(loadMean, told)
+	if then <= 0 || told <= 0 {
+		return 0
+	}
+	return min(1, then.Seconds()/told.Seconds())
 }
 
 // outside is what is known of a number from outside; nothing, of a metric that agents report.

@@ -69,6 +69,30 @@ func TestLongDrainsHoldUpNoGrowth(t *testing.T) {
 	}
 }
 
+// Load that moves to a new instance counts once: of what it tells counts what it bore already when
+// the others told theirs last.
+//
+// proves AUTO-2
+func TestLoadThatMovesCountsOnce(t *testing.T) {
+	const s = time.Second
+	for name, test := range map[string]struct {
+		every, healthy, told time.Duration
+		want                 float64
+	}{
+		"it has just got healthy":         {5 * s, 10 * s, 5 * s, 0},
+		"it told before it was healthy":   {5 * s, 40 * s, -5 * s, 0},
+		"the others have told since":      {5 * s, 65 * s, 40 * s, 0.75},
+		"the others tell whole minutes":   {5 * s, 95 * s, 80 * s, 1},
+		"it told long ago":                {5 * s, 80 * s, 20 * s, 1},
+		"agents report every two minutes": {120 * s, 150 * s, 60 * s, 0.5},
+	} {
+		d := draftWith(func(d *draft) { d.spec = &store.Group{Report: store.ReportSpec{Interval: store.Duration(test.every)}} })
+		if got := d.scaler.shareThen(test.healthy, test.told); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // A number counts if it came in our time, lately, and covers half a minute.
 //
 // proves AUTO-2
