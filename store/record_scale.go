@@ -24,7 +24,7 @@ type Scale struct {
 	// The largest comes first; each later one is smaller and newer.
 	Wishes []ScaleWish `json:"wishes,omitempty"`
 	Rising *Timer      `json:"rising,omitempty"` // more is wished for; the group grows when it ends
-	// Growths are those of the last scale.up.every, the oldest first: scale.up.step is for all of them
+	// Growths within the last scale.up.every, the oldest first: scale.up.step is for all of them
 	// together.
 	Growths []ScaleGrowth `json:"growths,omitempty"`
 	Shrunk  *Timer        `json:"shrunk,omitempty"` // no shrinking before

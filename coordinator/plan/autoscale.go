@@ -151,7 +151,7 @@ func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 	return st
 }
 
-// growths are those of a list that count still.
+// growths returns the part of a list that still counts.
 func (d *scaler) growths(list []store.ScaleGrowth) (kept []store.ScaleGrowth) {
 	for _, g := range list {
 		if due := d.ends(d.g.Due, g.TimerName(), &g.Counts); d.now.Before(due) {
@@ -175,8 +175,8 @@ func (d *scaler) withGrowth(list []store.ScaleGrowth, size int, every time.Durat
 }
 
 // wished adds a wish to those that count still, and drops those that do not. One that none before
-// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the load
-// was not judged since, and the present size is taken for wished.
+// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the
+// load was not judged since, and the present size is taken for wished.
 func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	window := d.spec.Scale.Complete().Down.Window.D()
 	if window == 0 {

@@ -86,7 +86,8 @@ func TestLoadThatMovesCountsOnce(t *testing.T) {
 		"it told long ago":                {5 * s, 80 * s, 20 * s, 1},
 		"agents report every two minutes": {120 * s, 150 * s, 60 * s, 0.5},
 	} {
-		d := draftWith(func(d *draft) { d.spec = &store.Group{Report: store.ReportSpec{Interval: store.Duration(test.every)}} })
+		spec := store.Group{Report: store.ReportSpec{Interval: store.Duration(test.every)}}
+		d := draftWith(func(d *draft) { d.spec = &spec })
 		if got := d.scaler.shareThen(test.healthy, test.told); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}

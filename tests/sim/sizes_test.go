@@ -93,7 +93,7 @@ const (
 	sizeFresh = 3*time.Minute + 30*time.Second
 	// sizeMemory is how old the load may be that a number tells: it is a mean of a minute.
 	sizeMemory = sizeFresh + time.Minute
-	// sizePause is for how long a load that nobody judges may go unnoticed.
+	// sizePause is how long the load may go unjudged without a wait.
 	sizePause = 90 * time.Second
 )
 
