@@ -114,7 +114,7 @@ while IFS='|' read -r name file change; do
 		fi
 		continue
 	fi
-	if (cd "$tmp/copy" && go test ./tests/sim -run TestWorlds -worlds "$worlds" >"$tmp/out" 2>&1); then
+	if (cd "$tmp/copy" && go test ./tests/sim -run '^TestWorlds$' -worlds "$worlds" >"$tmp/out" 2>&1); then
 		printf '%-46s none of %s\n' "$name" "$worlds"
 		missed=1
 	elif seed=$(grep -oE 'seed [0-9]+: after' "$tmp/out" | awk '{print $2 + 0}' | sort -n | head -1) && [[ -n $seed ]]; then

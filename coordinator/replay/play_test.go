@@ -141,8 +141,8 @@ func TestReplayOfLoads(t *testing.T) {
 }
 
 // A replay skips time in which nothing happens, but no number that a size follows: with a load that
-// stays low the group shrinks after down.window. A time for which no number is recorded is different:
-// the size stays in it, and for down.window after it, as after a pause of a coordinator.
+// stays low the group shrinks after down.window. A time without a recorded number is different: the
+// size stays in it, and for down.window after it, as after a pause of a coordinator.
 //
 // proves AUTO-2, AUTO-4
 func TestSkippedTimeIsNoAbsenceOfLoad(t *testing.T) {
@@ -162,10 +162,11 @@ func TestSkippedTimeIsNoAbsenceOfLoad(t *testing.T) {
 			web, fixed := group("web", 8), group("fixed", 3)
 			p := newPast(length, web, fixed)
 			least := 2
-			web.Scale = &store.ScaleSpec{Min: &least, Max: 20, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 50}}}
+			target := store.ScaleTarget{Metric: store.MetricCPU, Value: 50}
 			if outside {
-				web.Scale.Targets = []store.ScaleTarget{{From: "queue", Value: 100}}
+				target = store.ScaleTarget{From: "queue", Value: 100}
 			}
+			web.Scale = &store.ScaleSpec{Min: &least, Max: 20, Targets: []store.ScaleTarget{target}}
 			web.Complete()
 			for hour := time.Duration(0); hour < length; hour += time.Hour {
 				l := store.Load{Group: "web", Hour: begin.Add(hour)}
