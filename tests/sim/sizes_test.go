@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -82,8 +83,7 @@ func (c curve) to(value float64, at time.Time, over time.Duration) curve {
 	return append(c, curvePart{at, c.value(at), value, over})
 }
 
-// sizeWorlds is how many worlds are played.
-var sizeWorlds = tier.Pick(12, 500)
+var sizesFlag = flag.Int("sizes", tier.Pick(12, 500), "how many worlds of sizes to play, from -first on")
 
 const (
 	sizeTarget  = 50.0
@@ -104,8 +104,9 @@ const (
 // proves AUTO-1, AUTO-2, AUTO-3, AUTO-5
 func TestWorldsOfSizes(t *testing.T) {
 	grew, shrank := 0, 0
-	for seed := range sizeWorlds {
-		tr := newSizeTrial(t, uint64(seed))
+	worlds := *sizesFlag
+	for i := range worlds {
+		tr := newSizeTrial(t, *firstFlag+uint64(i))
 		for range 24 {
 			tr.event()
 			until := tr.w.Now().Add(time.Duration(tr.rng.IntN(480)) * time.Second)
@@ -119,8 +120,8 @@ func TestWorldsOfSizes(t *testing.T) {
 			return
 		}
 	}
-	if grew < 3*sizeWorlds || shrank < sizeWorlds {
-		t.Errorf("in %d worlds groups grew %d times and shrank %d times: the test tries too little", sizeWorlds, grew, shrank)
+	if grew < 3*worlds || shrank < worlds {
+		t.Errorf("in %d worlds groups grew %d times and shrank %d times: the test tries too little", worlds, grew, shrank)
 	}
 }
 
