@@ -95,8 +95,8 @@ while IFS='|' read -r name file change; do
 		continue
 	fi
 	if [[ $name == size-* ]]; then
-		if (cd "$tmp/copy" && go test ./store ./coordinator/scale ./coordinator/leader ./coordinator/plan \
-			-run 'Scale|Size|Schedule|Wish|Step|Numbers|Load|Growth|Transcripts' >"$tmp/out" 2>&1); then
+		if (cd "$tmp/copy" && go test ./store ./coordinator/scale ./coordinator/leader ./coordinator/plan ./coordinator/sim \
+			-run 'Scale|Size|Schedule|Wish|Step|Numbers|Load|Growth|RestartsTheWindow|Transcripts' >"$tmp/out" 2>&1); then
 			printf '%-46s no test\n' "$name"
 			missed=1
 		else

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -43,6 +44,43 @@ func TestAPauseOfTheCoordinatorsRestartsTheWindow(t *testing.T) {
 				t.Errorf("%s for %s: it stays at %d for good", name, d, now)
 			}
 		}
+	}
+}
+
+// While one of two numbers is missing, the other one does not say that fewer instances would do:
+// down.window passes after the missing one is back.
+//
+// proves AUTO-2
+func TestASilentSourceRestartsTheWindow(t *testing.T) {
+	const window = 5 * time.Minute
+	silent, queue := false, 800.0
+	g := store.DefaultGroup()
+	g.Name, g.Provider = "web", "cloud"
+	g.Scale = &store.ScaleSpec{Min: new(2), Max: 20, Targets: []store.ScaleTarget{
+		{Metric: store.MetricCPU, Value: 50}, {From: "queue", Value: 100},
+	}}
+	g.Complete()
+	w := sim.New(sim.Config{
+		Seed: 1, Groups: []store.Group{g}, Providers: []sim.Provider{{Name: "cloud"}},
+		Sources: map[string]sim.Source{"queue": func(*sim.World) (float64, error) {
+			if silent {
+				return 0, errors.New("it does not answer")
+			}
+			return queue, nil
+		}},
+	})
+	w.SetLoad("web", map[string]float64{store.MetricCPU: 100}, 0)
+	w.RunUntil(w.Now().Add(20 * time.Minute))
+	silent, queue = true, 100
+	w.RunUntil(w.Now().Add(20 * time.Minute))
+	silent = false
+	w.RunUntil(w.Now().Add(window - 10*time.Second))
+	if size := w.SizeOf("web"); size != 8 {
+		t.Errorf("it has %d instances before the window has passed, want 8", size)
+	}
+	w.RunUntil(w.Now().Add(2 * window))
+	if size := w.SizeOf("web"); size != 2 {
+		t.Errorf("it has %d instances in the end, want 2", size)
 	}
 }
 
