@@ -95,6 +95,8 @@ const (
 	sizeMemory = sizeFresh + time.Minute
 	// sizePause is how long the load may go unjudged without a wait.
 	sizePause = 90 * time.Second
+	// sizeCommit is how much sooner after a decision it may be written than the one before was.
+	sizeCommit = time.Second
 )
 
 // Whatever the load, and whatever fails: each change of size is judged by the truth of the load,
@@ -357,7 +359,7 @@ func (tr *sizeTrial) judgeGrowth(
 	tr.grew++
 	tr.growths = append(tr.growths, sizeGrowth{at, from, to - from})
 	added, before := 0, from
-	for i := len(tr.growths) - 1; i >= 0 && at.Sub(tr.growths[i].at) < spec.Up.Every.D(); i-- {
+	for i := len(tr.growths) - 1; i >= 0 && at.Sub(tr.growths[i].at) < spec.Up.Every.D()-sizeCommit; i-- {
 		added, before = added+tr.growths[i].by, tr.growths[i].from
 	}
 	if added > max(1, spec.Up.Step.Up(before)) {
@@ -376,7 +378,7 @@ func (tr *sizeTrial) judgeShrink(
 	if from-to > max(1, spec.Down.Step.Up(from)) {
 		fail("it shrinks by more than a step")
 	}
-	if at.Sub(tr.changed) < spec.Down.Every.D() {
+	if at.Sub(tr.changed) < spec.Down.Every.D()-sizeCommit {
 		fail("it changed %s ago", at.Sub(tr.changed))
 	}
 	if was.Storm != nil && st.Storm != nil {
