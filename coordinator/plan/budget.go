@@ -15,6 +15,7 @@ type budget struct {
 	shared  *sharedBudget   // with other groups; nil: none
 	room    *room           // room that the shard's limits leave; nil: there are no limits
 	drafted map[string]bool // keys of the instances that this plan creates
+	ending  []*member       // agents and workloads that a drill ends: see unavailable
 }
 
 // counts are the counts of managed members that budgets are based on: by phase, recorded and
@@ -189,11 +190,29 @@ func (d *budget) atCapacity(sl *slot) bool {
 	return machines >= d.mostFor(sl)
 }
 
-// unavailable returns how many of the wanted slots have no fully booted instance.
-func (d *budget) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
+// unavailable returns how many of the wanted slots have no fully booted instance. An instance whose
+// agent or workload a drill ends counts before it is down: nothing can call that back (DAY-6). The
+// end of a machine can be: the leader looks at the group again before it asks for it.
+func (d *budget) unavailable() int {
+	down := max(0, d.spec.Size-d.counts.up)
+	for _, m := range d.ending {
+		if m.slot.up == 1 && d.up(m) {
+			down++
+		}
+	}
+	return min(down, d.spec.Size)
+}
 
-// unwell returns how many of the wanted slots have no healthy instance.
-func (d *budget) unwell() int { return max(0, d.spec.Size-d.counts.well) }
+// unwell returns how many of the wanted slots have no healthy instance, as unavailable counts.
+func (d *budget) unwell() int {
+	down := max(0, d.spec.Size-d.counts.well)
+	for _, m := range d.ending {
+		if m.slot.well == 1 && m.healthy() {
+			down++
+		}
+	}
+	return min(down, d.spec.Size)
+}
 
 // roomToCreate and roomToDelete apply HEAL-7.
 func (d *budget) roomToCreate() bool {

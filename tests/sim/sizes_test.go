@@ -97,6 +97,9 @@ const (
 	sizePause = 90 * time.Second
 	// sizeCommit is how much sooner after a decision it may be written than the one before was.
 	sizeCommit = time.Second
+	// sizeJudged is how long after one judgment of the load the next one may be: the window counts from
+	// the last one that found no numbers.
+	sizeJudged = 35 * time.Second
 )
 
 // Whatever the load, and whatever fails: each change of size is judged by the truth of the load,
@@ -388,7 +391,7 @@ func (tr *sizeTrial) judgeShrink(
 		fail("it shrinks while its roll is stalled")
 	}
 	window := spec.Down.Window.D()
-	for i := len(tr.samples) - 1; i >= 0 && at.Sub(tr.samples[i].at) < window; i-- {
+	for i := len(tr.samples) - 1; i >= 0 && at.Sub(tr.samples[i].at) < window-sizeJudged; i-- {
 		if s := tr.samples[i]; s.unheard || s.paused > sizePause {
 			fail("%s ago nothing was known of the load, or it was paused for %s", at.Sub(s.at), s.paused)
 			break
