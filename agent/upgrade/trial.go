@@ -183,6 +183,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			return nil
 		case <-asked:
 			asked, t.asked = nil, time.Now()
+			p.Log.Info("new version of the agent is told to end", "version", t.state.Trial.Version)
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			if !leaving {
 				late.Reset(t.end())
