@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// While a wave brings agents to a version, the status does not ask for packages: it says how far the
-// wave is, and when it goes on.
+// While a wave brings agents to a version, the status does not ask for packages: it says how far
+// the wave is, and when it goes on.
 //
 // proves DAY-3, PROV-7
 func TestWhatToDoAboutAgentsOfAnotherVersion(t *testing.T) {
