@@ -14,9 +14,9 @@ const mostWaves = 3
 // installAgents is what an operator does about agents that no wave upgrades.
 const installAgents = "install the coordinators' version of the agent on these machines, a few at a time"
 
-// otherAgentsNext is what to do about agents of another version than their coordinator's. Those of
-// a group that upgrades its agents come to theirs by themselves, and a package that is installed by
-// hand would undo that (PROV-7).
+// otherAgentsNext is what to do about agents of another version than their coordinator's. Agents
+// of a group that upgrades them come to its version by themselves, and a package that is installed
+// by hand would undo that (PROV-7).
 func otherAgentsNext(groups []Known) string {
 	var waves []string
 	left := false // groups whose agents are left alone
