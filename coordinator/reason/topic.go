@@ -98,7 +98,8 @@ func TakesTurn(b *store.Blocked) bool {
 
 // Classify sets the fields of a Blocked that follow from its rule. The planner calls it.
 func Classify(b *store.Blocked) {
-	b.Turn = inTurn(b.Rule) || b.Kind == store.BlockedByEarlierCalls || b.Work == store.WorkUpgrade && b.Kind == store.BlockedByUnsettled ||
+	b.Turn = inTurn(b.Rule) || b.Kind == store.BlockedByEarlierCalls ||
+		b.Work == store.WorkUpgrade && b.Kind == store.BlockedByUnsettled ||
 		(b.Rule == "REC-17" || b.Rule == "SPOT-4") && b.Kind == store.BlockedByReplacement
 }
 
