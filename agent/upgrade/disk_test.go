@@ -122,12 +122,12 @@ func TestAnOfferWhileTheStateCannotBeRead(t *testing.T) {
 		why        string // of the outcome
 	}{
 		"the offer is over": {
-			unreadable: func(path string) error { return os.Mkdir(path, 0o700) },
+			unreadable: func(path string) error { return os.Symlink(path, path) },
 			readable:   `{"schema": 1, "last": {"token": "one", "result": "back", "why": "it was no good"}}`,
 			why:        "it was no good",
 		},
 		"it is taken": {
-			unreadable: func(path string) error { return os.Mkdir(path, 0o700) },
+			unreadable: func(path string) error { return os.Symlink(path, path) },
 			readable:   `{"schema": 1, "current": {"file": "leasehold-agent-0123456789abcdef"}}`, ready: true,
 		},
 		"a newer agent's": {
@@ -152,7 +152,8 @@ func TestAnOfferWhileTheStateCannotBeRead(t *testing.T) {
 				if m.Ready() || b.asked.Load() != 0 {
 					t.Error("it is fetched while the state is not known")
 				}
-				if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte(c.readable), 0o600)); err != nil {
+				err := os.WriteFile(path+".readable", []byte(c.readable), 0o600)
+				if err = errors.Join(err, os.Rename(path+".readable", path)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -196,7 +196,7 @@ func TestAMemberThatLostItsDataAsItWasPromotedDoesNotStart(t *testing.T) {
 	if err := p.save(r); err != nil {
 		t.Fatal(err)
 	}
-	// The host dies as it asks: nobody answers there, and the promotion may have been done.
+	// The host dies as it asks: it hears no answer, and the promotion may have been done.
 	ctx, dies := context.WithCancel(t.Context())
 	dies()
 	c := &Command{}
