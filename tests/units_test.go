@@ -31,8 +31,9 @@ func TestUnitsAreStartedAgainHoweverOftenTheyFail(t *testing.T) {
 	}
 }
 
-// Where the kernel ends a part of a server, or a workload, for want of memory, and where the service
-// ends, systemd ends nothing else: the other part goes on, and so do machines and workloads.
+// Where the kernel ends a part of a server, or a workload, for want of memory, and where the
+// service ends, systemd ends nothing else: the other part goes on, and so do machines and
+// workloads.
 //
 // proves DAY-1, DAY-4
 func TestUnitsEndNothingBeside(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// hashes is a program of the release: for each group on its input, one a line, it prints the group's
-// hashes and the group as the release stores it.
+// hashes is a program of the release: for each group on its input, one a line, it prints the
+// group's hashes and the group as the release stores it.
 const hashes = `package main
 
 import (
