@@ -62,7 +62,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			add(r.ID, "set both clocks by NTP", "its clock is %s %s the leader's", off.Abs(), which)
 		}
 		if r.OtherAgents > 0 {
-			add(r.ID, "install the coordinators' version of the agent on these machines, a few at a time",
+			add(r.ID, otherAgentsNext(st.Groups),
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
