@@ -15,8 +15,8 @@ type machineOf struct {
 	at time.Time // when it was undefined
 }
 
-// volumesMayFollow is how long after that a Create that was cut off may still make a volume: libvirt
-// goes on with a request whose connection is closed.
+// volumesMayFollow is how long after that a Create that was cut off may still make a volume:
+// libvirt goes on with a request whose connection is closed.
 const volumesMayFollow = 10 * time.Minute
 
 // noteUndefined remembers that this process undefines a domain. Only the volumes of such a domain

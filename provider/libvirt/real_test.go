@@ -115,6 +115,28 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 		t.Errorf("Restart: %v", err)
 	}
 	virsh(t, l, "dominfo", name)
+	// A clone has the metadata of its original, and is no machine of ours.
+	own := mustCreate(t, p, request(shard, "web-1-b", "a", small()))
+	clone := own.Ref + "-clone"
+	virsh(t, l, "destroy", own.Ref)
+	virsh(t, l, "domrename", own.Ref, clone)
+	virsh(t, l, "start", clone)
+	t.Cleanup(func() {
+		virsh(t, l, "destroy", clone)
+		virsh(t, l, "undefine", clone)
+	})
+	if m := listed(t, p, shard, "web-1-b"); m.Ref != clone || !m.Foreign {
+		t.Errorf("a clone is listed as %+v", m)
+	}
+	if err := p.Delete(t.Context(), shard, "web-1-b"); err != nil {
+		t.Error(err)
+	}
+	if state := virsh(t, l, "domstate", clone); state != "running" {
+		t.Errorf("the clone is %s", state)
+	}
+	if files, err := l.Files(own.Ref + "."); err != nil || len(files) != 3 {
+		t.Errorf("of its disks there are %q, %v", files, err)
+	}
 	// Unreadable metadata is no proof that a domain is not ours.
 	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set",
 		"<machine shard='"+shard+"' memory='many'/>")
@@ -236,10 +258,10 @@ func deleteCutsShort(t *testing.T, l *libvirttest.Libvirt) {
 	}
 }
 
-// A Delete removes the machine's own volumes, by their whole names. A volume that a Create which was
-// cut off makes after that goes with the next machine that is deleted. All others stay, whatever
-// their names: copies that an operator made, and volumes whose domain this provider did not
-// undefine.
+// A Delete removes the machine's own volumes, by their whole names. A volume that a Create which
+// was cut off makes after that goes with the next machine that is deleted. All others stay,
+// whatever their names: copies that an operator made, and volumes whose domain this provider did
+// not undefine.
 //
 // proves PROV-8
 func leftVolumes(t *testing.T, l *libvirttest.Libvirt) {

@@ -126,8 +126,8 @@ func (v volume) make(l *link, pool api.StoragePool) error {
 	return nil
 }
 
-// clear deletes a machine's volumes, by their whole names: an operator's copies of them may have the
-// domain's name too.
+// clear deletes a machine's volumes, by their whole names: an operator's copies of them may have
+// the domain's name too.
 func clear(ctx context.Context, l *link, poolName, name string) error {
 	pool, err := l.StoragePoolLookupByName(poolName)
 	if is(err, api.ErrNoStoragePool) {
