@@ -39,7 +39,7 @@ func Problems(st *Shard, now time.Time) []Problem {
 	found = append(found, shared...)
 	for _, g := range st.Groups {
 		for _, p := range GroupProblems(g, st.Leads, now) {
-			if p.Topic == reason.TopicHold && st.Shard.Record.Hold != nil || covered[p] {
+			if p.Topic == reason.TopicHold && st.Shard.Record.Hold != nil || covered[p.said()] {
 				continue // a problem of the shard's own covers all groups
 			}
 			found = append(found, p)

@@ -53,11 +53,16 @@ func refusals(st *Shard) []*sharedRefusal {
 	return all
 }
 
+// said is what a problem says, to recognize it by.
+type said struct{ about, rule, what string }
+
+func (p Problem) said() said { return said{p.About, p.Rule, p.What} }
+
 // refusalProblems returns one problem for each refusal that several groups wait for, and the
 // groups' problems that these cover. Credentials with which a provider lists nothing either are one
 // problem already.
-func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[Problem]bool) {
-	covered = map[Problem]bool{}
+func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[said]bool) {
+	covered = map[said]bool{}
 	for _, r := range refusals(st) {
 		listsNothing := slices.ContainsFunc(silent(st, now), func(s store.Silent) bool {
 			return s.Refused && r.of == refused{name: s.Provider, credentials: true}
@@ -66,7 +71,7 @@ func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[Pr
 			continue
 		}
 		for _, p := range r.covered {
-			covered[p] = true
+			covered[p.said()] = true
 		}
 		if listsNothing {
 			continue
