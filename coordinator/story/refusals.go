@@ -53,11 +53,30 @@ func refusals(st *Shard) []*sharedRefusal {
 	return all
 }
 
+// waitForList returns the groups in which nothing is decided until a provider has listed its
+// machines, and these groups' problems.
+func waitForList(st *Shard, name string) (groups []string, covered []Problem) {
+	for _, g := range st.Groups {
+		for _, b := range Merge(Of(g.Status.Record).Blocked) {
+			if b.Kind == store.BlockedByMissingList && b.Of.Name == name {
+				groups, covered = append(groups, g.Name), append(covered, heldProblem(g.Name, b))
+			}
+		}
+	}
+	return groups, covered
+}
+
 // refusalProblems returns one problem for each refusal that several groups wait for, and the
-// groups' problems that these cover. Credentials with which a provider lists nothing either are one
-// problem already.
+// groups' problems that these cover. A provider that lists nothing is one problem already, with all
+// that waits for its list and, if it refuses the credentials, with the machines that wait for that.
 func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[Problem]bool) {
 	covered = map[Problem]bool{}
+	for _, s := range silent(st, now) {
+		_, problems := waitForList(st, s.Provider)
+		for _, p := range problems {
+			covered[p] = true
+		}
+	}
 	for _, r := range refusals(st) {
 		listsNothing := slices.ContainsFunc(silent(st, now), func(s store.Silent) bool {
 			return s.Refused && r.of == refused{name: s.Provider, credentials: true}
