@@ -53,6 +53,11 @@ func refusals(st *Shard) []*sharedRefusal {
 	return all
 }
 
+// said is what a problem says, to recognize it by.
+type said struct{ about, rule, what string }
+
+func (p Problem) said() said { return said{p.About, p.Rule, p.What} }
+
 // waitForList returns the groups in which nothing is decided until a provider has listed its
 // machines, and these groups' problems.
 func waitForList(st *Shard, name string) (groups []string, covered []Problem) {
@@ -69,12 +74,12 @@ func waitForList(st *Shard, name string) (groups []string, covered []Problem) {
 // refusalProblems returns one problem for each refusal that several groups wait for, and the
 // groups' problems that these cover. A provider that lists nothing is one problem already, with all
 // that waits for its list and, if it refuses the credentials, with the machines that wait for that.
-func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[Problem]bool) {
-	covered = map[Problem]bool{}
+func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[said]bool) {
+	covered = map[said]bool{}
 	for _, s := range silent(st, now) {
 		_, problems := waitForList(st, s.Provider)
 		for _, p := range problems {
-			covered[p] = true
+			covered[p.said()] = true
 		}
 	}
 	for _, r := range refusals(st) {
@@ -85,14 +90,15 @@ func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[Pr
 			continue
 		}
 		for _, p := range r.covered {
-			covered[p] = true
+			covered[p.said()] = true
 		}
 		if listsNothing {
 			continue
 		}
 		shared = append(shared, Problem{
-			About: r.of.name, Rule: r.sum.Rule, Next: correctProvider, Topic: reason.TopicOf(&r.sum.Blocked),
-			What: fmt.Sprintf("%s of %s: %s; until %s", r.sum.What(), FewNames(r.groups), r.sum.Why(), r.sum.Until()),
+			About: r.of.name, Rule: r.sum.Rule, Next: correctProvider, Held: true, Groups: r.groups,
+			Topic: reason.TopicOf(&r.sum.Blocked),
+			What:  fmt.Sprintf("%s of %s: %s; until %s", r.sum.What(), FewNames(r.groups), r.sum.Why(), r.sum.Until()),
 		})
 	}
 	return shared, covered

@@ -62,7 +62,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			add(r.ID, "set both clocks by NTP", "its clock is %s %s the leader's", off.Abs(), which)
 		}
 		if r.OtherAgents > 0 {
-			add(r.ID, "install the coordinators' version of the agent on these machines, a few at a time",
+			add(r.ID, otherAgentsNext(st.Groups),
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
@@ -107,13 +107,16 @@ func silentProblem(st *Shard, s store.Silent) Problem {
 		About: s.Provider, Rule: "PROV-5", Next: correctProvider,
 		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
 	}
-	if groups, _ := waitForList(st, s.Provider); len(groups) > 0 {
+	groups, _ := waitForList(st, s.Provider)
+	if len(groups) > 0 {
 		p.What += "; until it does, nothing is changed in " + FewNames(groups)
 	}
 	for _, r := range refusals(st) {
 		if s.Refused && r.of == (refused{name: s.Provider, credentials: true}) {
 			p.What += fmt.Sprintf("; %s in %s", machinesWait(r.sum.Of.Count), FewNames(r.groups))
+			groups = append(groups, r.groups...)
 		}
 	}
+	p.Groups = groups
 	return p
 }

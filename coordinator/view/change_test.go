@@ -3,6 +3,7 @@ package view_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -309,6 +310,29 @@ func TestWhatIsLeftAlone(t *testing.T) {
 	})
 }
 
+// A group shows the problem of its provider that other groups have as well.
+//
+// proves WEB-1, PROV-5
+func TestAGroupShowsWhatItWaitsFor(t *testing.T) {
+	inShard(t, func(x *shown) {
+		refused := store.Blocked{
+			Rule: "PROV-5", Kind: store.BlockedByRefusal, Work: store.WorkCreateMissing,
+			Of: store.BlockedFacts{Name: "cloud", Count: 3, Text: "quota used up"},
+		}
+		x.status(func(s *store.Status) { s.Blocked = []store.Blocked{refused} })
+		x.put(x.keys.Status("db"), store.Status{Schema: store.Schema, Group: "db", Blocked: []store.Blocked{refused}})
+		var about []string
+		for _, p := range x.see().Problems {
+			if p.Rule == "PROV-5" {
+				about = append(about, p.About)
+			}
+		}
+		if !slices.Equal(about, []string{"cloud"}) {
+			t.Errorf("the group has problems of %q, want its provider", about)
+		}
+	})
+}
+
 // What status says of webhooks, backups, extras and etcd's members, the page says too.
 //
 // proves WEB-1, WEB-3, DAY-3, REC-8
@@ -330,6 +354,9 @@ func TestProblemsOfTheShard(t *testing.T) {
 			Schema: store.Schema, Name: "chat", Since: x.now.Add(-time.Hour), Why: "503",
 		})
 		x.put(x.keys.Of(store.KindExtras)+"web-9-z", store.Extra{Schema: store.Schema, Provider: "mem", Since: x.now})
+		x.put(x.keys.Of(store.KindExtras)+"web-8-y", store.Extra{
+			Schema: store.Schema, Provider: "mem", Ref: "copy-1", Foreign: true, Gone: true, Since: x.now,
+		})
 		ctx, stop := context.WithCancel(x.t.Context())
 		go observe.Run(ctx, x.views, "coord-a", func(context.Context) (store.Members, error) {
 			return store.Members{
@@ -342,6 +369,7 @@ func TestProblemsOfTheShard(t *testing.T) {
 		for _, want := range []string{
 			"webhook chat WEB-3 it has taken no event for 1h: 503",
 			"1 machine has the shard's tag, no record and no agent: web-9-z",
+			"PROV-4 1 machine has the tags of an instance without a record, not made by Leasehold and left alone: copy-1",
 			"etcd one DAY-3 it does not answer", "coord-a DAY-3 its certificate for etcd ends",
 		} {
 			if !strings.Contains(found, want) {
@@ -408,17 +436,21 @@ func TestBandsOfTheAxis(t *testing.T) {
 			got[b.Name] = b.Periods
 		}
 		for name, want := range map[string][]store.Period{
-			"storm":   {{From: ago(50), To: ago(40)}, {From: ago(5), To: x.now}},
-			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(36), To: ago(33)}, {From: ago(1), To: x.now}},
+			"storm":   {{From: ago(50), To: ago(40)}, {From: ago(5), To: a.To}},
+			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(36), To: ago(33)}, {From: ago(1), To: a.To}},
 			"breaker": {{From: ago(30), To: ago(25)}},
 			"rolling": {{From: a.From, To: ago(20)}},
-			"hold":    {{From: ago(2), To: x.now}},
-			"freeze":  {{From: ago(15), To: x.now}},
+			"hold":    {{From: ago(2), To: a.To}},
+			"freeze":  {{From: ago(15), To: a.To}},
 			"window":  {{From: from.Truncate(time.Minute), To: from.Truncate(time.Minute).Add(5 * time.Minute)}},
 		} {
 			if !slices.Equal(got[name], want) {
 				t.Errorf("%s: %v, want %v", name, got[name], want)
 			}
+		}
+		later := x.views.Axis("web", time.Hour, 60, x.now.Add(30*time.Second))
+		if !reflect.DeepEqual(later.Bands, a.Bands) {
+			t.Errorf("what goes on moves within a column, so that the axis is sent again: %v", later.Bands)
 		}
 	})
 }
