@@ -37,6 +37,17 @@ func usual() *Shard {
 	return st
 }
 
+// held is a group whose work is blocked.
+func held(name string, kind store.BlockedKind, of store.BlockedFacts) Known {
+	st := store.Status{Group: name, Accepted: &store.Group{}, Blocked: []store.Blocked{{
+		Rule: "PROV-5", Kind: kind, Work: store.WorkCreateMissing, Of: of,
+	}}}
+	return Known{
+		Name: name, Stored: store.KV{Modified: 1, Value: store.Encode(store.DefaultGroup())},
+		Status: store.Versioned[store.Status]{Modified: 1, Record: st},
+	}
+}
+
 // Each trouble is one problem with what to do about it, and after a normal start there is none.
 //
 // proves DAY-3, PROV-5
@@ -87,6 +98,27 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		}, want: []string{
 			"cloud: this provider does not list its machines, so nothing is known of them: there is no secret openstack",
 			"web: this load balancer does not answer, so nothing is known of its members: connection refused",
+		}},
+		"groups wait for a provider": {with: func(st *Shard) {
+			st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "expired", Refused: true}}
+			st.Groups = []Known{
+				held("db", store.BlockedByMissingList, store.BlockedFacts{Name: "cloud"}),
+				held("shop", store.BlockedByRefusal, store.BlockedFacts{Name: "cloud", Count: 1, Text: "expired", Flag: true}),
+				held("web", store.BlockedByRefusal, store.BlockedFacts{Name: "cloud", Count: 2, Text: "it expired", Flag: true}),
+			}
+		}, want: []string{"cloud: this provider does not list its machines, so nothing is known of them: expired; until " +
+			"it does, nothing is changed in db; 3 machines wait to be created in shop, web"}},
+		"quotas": {with: func(st *Shard) {
+			st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "broken"}}
+			st.Groups = []Known{
+				held("db", store.BlockedByRefusal, store.BlockedFacts{Name: "cloud", Count: 1, Text: "40 cores"}),
+				held("shop", store.BlockedByRefusal, store.BlockedFacts{Name: "cloud", Count: 2, Text: "9 disks"}),
+				held("web", store.BlockedByRefusal, store.BlockedFacts{Name: "cloud", Count: 3, Text: "40 cores"}),
+			}
+		}, want: []string{
+			"cloud: this provider does not list its machines, so nothing is known of them: broken",
+			"cloud: creation of the missing instances of db, web: provider cloud: 40 cores (4 machines wait)",
+			"shop: creation of the missing instances: provider cloud: 9 disks (2 machines wait)",
 		}},
 		"a member is down": {with: func(st *Shard) {
 			st.Etcd.All[1].Down = "connection refused"

@@ -20,6 +20,7 @@ type Problem struct {
 	Next  string `json:"next,omitempty"`
 
 	Instances []string     `json:"-"` // that What names
+	Groups    []string     `json:"-"` // that wait, where About is what they wait for
 	Held      bool         `json:"-"` // it is blocked work
 	Topic     reason.Topic `json:"-"` // of blocked work
 	Looks     int          `json:"-"` // number of commands at the beginning of Next that change nothing

@@ -58,11 +58,30 @@ type said struct{ about, rule, what string }
 
 func (p Problem) said() said { return said{p.About, p.Rule, p.What} }
 
+// waitForList returns the groups in which nothing is decided until a provider has listed its
+// machines, and these groups' problems.
+func waitForList(st *Shard, name string) (groups []string, covered []Problem) {
+	for _, g := range st.Groups {
+		for _, b := range Merge(Of(g.Status.Record).Blocked) {
+			if b.Kind == store.BlockedByMissingList && b.Of.Name == name {
+				groups, covered = append(groups, g.Name), append(covered, heldProblem(g.Name, b))
+			}
+		}
+	}
+	return groups, covered
+}
+
 // refusalProblems returns one problem for each refusal that several groups wait for, and the
-// groups' problems that these cover. Credentials with which a provider lists nothing either are one
-// problem already.
+// groups' problems that these cover. A provider that lists nothing is one problem already, with all
+// that waits for its list and, if it refuses the credentials, with the machines that wait for that.
 func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[said]bool) {
 	covered = map[said]bool{}
+	for _, s := range silent(st, now) {
+		_, problems := waitForList(st, s.Provider)
+		for _, p := range problems {
+			covered[p.said()] = true
+		}
+	}
 	for _, r := range refusals(st) {
 		listsNothing := slices.ContainsFunc(silent(st, now), func(s store.Silent) bool {
 			return s.Refused && r.of == refused{name: s.Provider, credentials: true}
@@ -77,8 +96,9 @@ func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[sa
 			continue
 		}
 		shared = append(shared, Problem{
-			About: r.of.name, Rule: r.sum.Rule, Next: correctProvider, Topic: reason.TopicOf(&r.sum.Blocked),
-			What: fmt.Sprintf("%s of %s: %s; until %s", r.sum.What(), FewNames(r.groups), r.sum.Why(), r.sum.Until()),
+			About: r.of.name, Rule: r.sum.Rule, Next: correctProvider, Held: true, Groups: r.groups,
+			Topic: reason.TopicOf(&r.sum.Blocked),
+			What:  fmt.Sprintf("%s of %s: %s; until %s", r.sum.What(), FewNames(r.groups), r.sum.Why(), r.sum.Until()),
 		})
 	}
 	return shared, covered

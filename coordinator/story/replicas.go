@@ -95,21 +95,28 @@ func silent(st *Shard, now time.Time) []store.Silent {
 }
 
 // silentProblem is a provider or a load balancer that does not answer the leader. For a provider
-// that refuses the credentials it includes the machines that wait for that.
+// it includes what waits for its list, or for its credentials to be mended.
 func silentProblem(st *Shard, s store.Silent) Problem {
-	p := Problem{
-		About: s.Provider, Rule: "PROV-5",
-		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
-		Next: correctProvider,
-	}
-	for _, r := range refusals(st) {
-		if s.Provider != "" && r.of == (refused{name: s.Provider, credentials: s.Refused}) {
-			p.What += fmt.Sprintf("; %s in %s", machinesWait(r.sum.Of.Count), FewNames(r.groups))
+	if s.Balancer != "" {
+		return Problem{
+			About: s.Balancer, Rule: "LB-3", Next: correctProvider,
+			What: "this load balancer does not answer, so nothing is known of its members: " + reason.OneLine(s.Why),
 		}
 	}
-	if s.Balancer != "" {
-		p.About, p.Rule = s.Balancer, "LB-3"
-		p.What = "this load balancer does not answer, so nothing is known of its members: " + reason.OneLine(s.Why)
+	p := Problem{
+		About: s.Provider, Rule: "PROV-5", Next: correctProvider,
+		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
 	}
+	groups, _ := waitForList(st, s.Provider)
+	if len(groups) > 0 {
+		p.What += "; until it does, nothing is changed in " + FewNames(groups)
+	}
+	for _, r := range refusals(st) {
+		if s.Refused && r.of == (refused{name: s.Provider, credentials: true}) {
+			p.What += fmt.Sprintf("; %s in %s", machinesWait(r.sum.Of.Count), FewNames(r.groups))
+			groups = append(groups, r.groups...)
+		}
+	}
+	p.Groups = groups
 	return p
 }

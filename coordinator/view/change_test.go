@@ -310,6 +310,29 @@ func TestWhatIsLeftAlone(t *testing.T) {
 	})
 }
 
+// A group shows the problem of its provider that other groups have as well.
+//
+// proves WEB-1, PROV-5
+func TestAGroupShowsWhatItWaitsFor(t *testing.T) {
+	inShard(t, func(x *shown) {
+		refused := store.Blocked{
+			Rule: "PROV-5", Kind: store.BlockedByRefusal, Work: store.WorkCreateMissing,
+			Of: store.BlockedFacts{Name: "cloud", Count: 3, Text: "quota used up"},
+		}
+		x.status(func(s *store.Status) { s.Blocked = []store.Blocked{refused} })
+		x.put(x.keys.Status("db"), store.Status{Schema: store.Schema, Group: "db", Blocked: []store.Blocked{refused}})
+		var about []string
+		for _, p := range x.see().Problems {
+			if p.Rule == "PROV-5" {
+				about = append(about, p.About)
+			}
+		}
+		if !slices.Equal(about, []string{"cloud"}) {
+			t.Errorf("the group has problems of %q, want its provider", about)
+		}
+	})
+}
+
 // What status says of webhooks, backups, extras and etcd's members, the page says too.
 //
 // proves WEB-1, WEB-3, DAY-3, REC-8

@@ -62,7 +62,7 @@ func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 	status := v.Known.Status.Record
 	v.Row, v.On = rowOf(v.Known), story.Of(status)
 	for _, found := range story.Problems(st, now) {
-		if found.About == name {
+		if found.About == name || slices.Contains(found.Groups, name) {
 			v.Problems = append(v.Problems, found)
 		}
 	}

@@ -16,27 +16,27 @@ type Balancer interface {
 	// Validate returns what is wrong with a group's use of the balancer, or nil. It asks no target.
 	Validate(Use) error
 
-	// Add has every target send new connections to the member, with its weight. A member that is there
-	// is changed where it differs: one that drains is ready again. It does not wait for the health
-	// that the balancer sees.
+	// Add has every target send new connections to the member, with its weight. If the target has
+	// the member already, differences are corrected: a draining member becomes ready again. Add
+	// does not wait for the balancer's health checks.
 	Add(ctx context.Context, shard string, m Member) error
 
-	// Drain has every target begin no new connections to the member; those in use go on. It does not
-	// wait for their end. A member that is not there, or has another address, is no error.
+	// Drain has every target send no new connections to the member; connections in use continue. It
+	// does not wait for their end. A missing member, or one with another address, is no error.
 	Drain(ctx context.Context, shard string, m Member) error
 
-	// Remove takes the member out of every target, with or without a Drain before: no new connection
-	// begins. Connections still in use are cut where the balancer cannot remove a member that has
-	// them. A member that is not there, or has another address, is no error.
+	// Remove takes the member out of every target, with or without a Drain before: no new
+	// connection begins. If the balancer cannot remove a member that has connections, they are cut.
+	// A missing member, or one with another address, is no error.
 	Remove(ctx context.Context, shard string, m Member) error
 
-	// List returns what each target has of the shard's members, whatever their state. Recorded are the
-	// members that the caller knows of: a balancer without Capabilities.Named finds members by them
-	// alone. It is an error if no target answered.
+	// List returns each target's members of the shard, in any state. Recorded are the members that
+	// the caller knows of: a balancer without Capabilities.Named finds members only by them. It is
+	// an error if no target answered.
 	List(ctx context.Context, shard string, recorded []Member) (Listing, error)
 }
 
-// Capabilities are what a balancer can do.
+// Capabilities are a balancer's abilities and limits.
 type Capabilities struct {
 	// CallTimeout is how long a single call may take before it is given up.
 	CallTimeout time.Duration
@@ -44,14 +44,14 @@ type Capabilities struct {
 	Consistency time.Duration
 	// Named: a member carries its shard and its instance. See "Who is whose" above.
 	Named bool
-	// Health: the balancer checks its members itself. Without it Status.Health is always unknown.
+	// Health: the balancer checks its members. Without it Status.Health is always unknown.
 	Health bool
 	// Connections: List counts connections in use.
 	Connections bool
-	// DrainEnds: List shows that a drain has ended, by no connection in use or by a member that is
-	// gone. Without it the caller waits until the time for the drain is over.
+	// DrainEnds: List shows the end of a drain, either by no connection in use or by the member's
+	// absence. Without it the caller waits for the whole drain time.
 	DrainEnds bool
-	// Leaves: a member whose drain has ended leaves the list by itself.
+	// Leaves: a member disappears from List by itself when its drain has ended.
 	Leaves bool
 	// Weights: members may have weights. Without it Validate refuses any.
 	Weights bool
@@ -70,7 +70,7 @@ type Use struct {
 // MaxWeight is the largest weight.
 const MaxWeight = 256
 
-// Member is an instance as a balancer is to have it.
+// Member is an instance's wanted entry in a balancer.
 type Member struct {
 	Instance string
 	Address  string // an IP address
@@ -83,39 +83,39 @@ type State string
 
 // The states of a member.
 const (
-	Ready    State = "ready"    // gets new connections, if the target takes it for healthy
-	Draining State = "draining" // gets no new connections and keeps those in use
-	// Disabled is there and gets no connections: a call was broken off, or an operator took it out by
-	// hand. The next Add or Remove brings it to its end.
+	Ready    State = "ready"    // gets new connections, unless the target's checks fail
+	Draining State = "draining" // gets no new connections and keeps the existing ones
+	// Disabled exists and gets no connections: a call was interrupted, or an operator disabled it
+	// by hand. The next Add or Remove completes it.
 	Disabled State = "disabled"
 )
 
-// Health is what a target's own checks say of a member.
+// Health is the result of a target's own checks of a member.
 type Health string
 
 // The health of a member.
 const (
 	HealthUnknown Health = "unknown"  // the target does not check it
-	Checking      Health = "checking" // checks have not come to a verdict since it was added
+	Checking      Health = "checking" // no verdict since it was added
 	Up            Health = "up"
 	Down          Health = "down"
 )
 
-// UnknownConnections says that a target does not know how many connections are in use. 0 says that
-// it knows of none, even where it does not count them.
+// UnknownConnections means that the target does not know the number of connections in use. 0 means
+// that there are none, even where the target does not count them.
 const UnknownConnections = -1
 
-// Status is a member as a target has it.
+// Status is a target's entry of a member.
 type Status struct {
 	Member
 	State       State
 	Health      Health
 	Why         string // more about Health, in the target's own words
-	Connections int    // in use, those that wait for the member included; or UnknownConnections
+	Connections int    // in use, including those that wait for the member; or UnknownConnections
 }
 
-// SecretUser is implemented by a balancer that is configured with secrets of the shard. The
-// coordinator says how their values are found before it makes the first call.
+// SecretUser is implemented by a balancer whose configuration names secrets of the shard. The
+// coordinator provides the lookup of their values before the first call.
 type SecretUser interface {
 	UseSecrets(lookup func(name string) (string, error))
 }

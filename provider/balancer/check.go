@@ -15,7 +15,7 @@ var (
 	instanceForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 )
 
-// SplitAddress splits the address that a provider tells of a machine, with or without a port.
+// SplitAddress splits the address that a provider reports for a machine, with or without a port.
 func SplitAddress(address string) (host, port string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -46,8 +46,8 @@ func Check(shard string, m Member) error {
 	return nil
 }
 
-// CheckUse returns what is wrong with a group's use of a balancer with these capabilities. Settings
-// are held against their schema by the adapter that has one.
+// CheckUse returns what is wrong with a group's use of a balancer with these capabilities. The
+// adapter checks settings against its own schema.
 func CheckUse(c Capabilities, u Use) error {
 	var errs []error
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// problem is an error with a kind of package provider, in words that fit a balancer.
+// problem is an error with a kind of package provider, worded for a balancer.
 type problem struct {
 	text string
 	kind *provider.Error
@@ -16,8 +16,7 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.kind }
 
-// Errorf returns an error of a kind. The scope is what it is about: a backend, a setting, an
-// account.
+// Errorf returns an error of a kind. The scope is its subject: a backend, a setting, an account.
 func Errorf(kind provider.Kind, scope, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	return &problem{
@@ -26,7 +25,7 @@ func Errorf(kind provider.Kind, scope, format string, args ...any) error {
 	}
 }
 
-// Reword gives an error of package provider the words of a balancer.
+// Reword words an error of package provider for a balancer.
 func Reword(err error) error {
 	var e *provider.Error
 	if !errors.As(err, &e) || e.Kind == provider.Throttled {

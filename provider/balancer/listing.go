@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Listing is what a balancer has, target by target.
+// Listing is a balancer's members, target by target.
 type Listing struct {
 	Targets []Target
 }
 
-// Target is what one target has. If Err is set, the target did not answer, or not in full: then
+// Target is one target's members. If Err is set, the target did not answer, or not completely:
 // nothing is known of its members.
 type Target struct {
 	Name    string
@@ -22,7 +22,7 @@ type Target struct {
 	Err     error
 }
 
-// Each asks all targets at once, so that one that is slow holds up no other.
+// Each asks all targets at once, so that a slow target delays no other.
 func Each(names []string, do func(i int) Target) []Target {
 	out := make([]Target, len(names))
 	var wg sync.WaitGroup
@@ -36,8 +36,8 @@ func Each(names []string, do func(i int) Target) []Target {
 	return out
 }
 
-// Listed returns what a List returns of its targets: an error if the call's context has ended, or
-// if none of them answered.
+// Listed returns the result of a List of these targets: an error if the call's context has ended,
+// or if no target answered.
 func Listed(ctx context.Context, targets []Target) (Listing, error) {
 	l := Listing{Targets: targets}
 	if err := ctx.Err(); err != nil {
@@ -49,8 +49,8 @@ func Listed(ctx context.Context, targets []Target) (Listing, error) {
 	return l, nil
 }
 
-// Failure returns the error of all targets that did not answer, or nil. A call to several targets
-// fails with it if one of them does.
+// Failure returns the errors of all targets that did not answer, or nil. A call to several targets
+// fails if one of them does.
 func Failure(targets []Target) error {
 	var errs []error
 	for _, t := range targets {
@@ -71,9 +71,9 @@ func (l Listing) Silent() (names []string) {
 	return names
 }
 
-// Has returns the members of an instance as the targets have them, at whatever address, each once.
-// A caller that wants all of an instance gone removes each of them: Remove of the member as
-// recorded leaves one at another address alone.
+// Has returns the members of an instance as the targets list them, at any address, each once. To
+// remove an instance completely, the caller removes each of them: Remove of the recorded member
+// leaves a member at another address alone.
 func (l Listing) Has(instance string) (members []Member) {
 	for _, t := range l.Targets {
 		for _, st := range t.Members {
@@ -86,34 +86,35 @@ func (l Listing) Has(instance string) (members []Member) {
 	return members
 }
 
-// Membership is how the targets have an instance. Every number but Silent counts targets that
+// Membership counts how the targets list an instance. Every number but Silent counts targets that
 // answered.
 type Membership struct {
-	Silent   int // did not answer: what they have is unknown
+	Silent   int // did not answer: their members are unknown
 	Answered int
 
-	Has     int // have the member, at the address recorded
+	Has     int // have the member, at the recorded address
 	Several int // have it more than once
-	Moved   int // members of the instance at another address; only named balancers show them
+	Moved   int // members of the instance at another address; only named balancers show these
 
-	Ready    int // begin new connections to it, as far as its state goes
+	Ready    int // begin new connections to it, by its state
 	Draining int
 	Disabled int
 
-	// Of those that have it ready:
-	Served   int // send it traffic: they call it up, or do not check it
+	// Of the targets that have it ready:
+	Served   int // send it traffic: its checks pass, or there are none
 	Up       int
 	Checking int
 	Down     int
 
-	// Idle: have no connection of it in use, and begin none. That is so of those without the member.
+	// Idle: have no connection of it in use, and begin none. Targets without the member are idle
+	// too.
 	Idle int
 	// Connections in use; UnknownConnections if one of them does not know.
 	Connections int
-	Weight      bool // all that have it give it the weight wanted
+	Weight      bool // all targets that have it give it the wanted weight
 }
 
-// Of returns how the targets have an instance. The member is as the caller has recorded it.
+// Of returns the membership of an instance. The member is the caller's record.
 func (l Listing) Of(m Member) Membership {
 	s := Membership{Weight: true}
 	for _, t := range l.Targets {
@@ -137,7 +138,7 @@ func (l Listing) Of(m Member) Membership {
 	return s
 }
 
-// count adds what one target has of the instance: one entry, as it should be, none, or several.
+// count adds one target's entries of the instance: none, one or several.
 func (s *Membership) count(entries []Status, weight int) {
 	if len(entries) == 0 {
 		s.Idle++
@@ -192,24 +193,24 @@ func (s *Membership) count(entries []Status, weight int) {
 }
 
 // Confirmed reports whether the instance is in service: every target that answered sends it
-// traffic, and at least one answered. A target that is silent neither confirms it nor holds it up:
-// when it answers again without the member, the instance is confirmed no longer, and is added
-// there.
+// traffic, and at least one answered. A silent target neither confirms the instance nor delays its
+// confirmation: if it answers later without the member, the instance is no longer confirmed, and is
+// added there.
 func (s Membership) Confirmed() bool { return s.Answered > 0 && s.Served == s.Answered && s.Moved == 0 }
 
-// InPlace reports whether every target that answered has the member as it should be. If not, it
-// should be added, whatever its health.
+// InPlace reports whether every target that answered has the member with its wanted settings. If
+// not, the caller adds it, whatever its health.
 func (s Membership) InPlace() bool {
 	return s.Ready == s.Answered && s.Several == 0 && s.Moved == 0 && s.Weight
 }
 
-// Leaving reports whether no target that answered begins new connections to the instance. If not,
-// it is to be drained.
+// Leaving reports whether no target that answered begins new connections to the instance. If one
+// does, the caller drains it.
 func (s Membership) Leaving() bool { return s.Ready == 0 && s.Moved == 0 }
 
 // Drained reports whether the drain has ended: every target has answered, and none has a connection
-// of the instance in use. A target that is silent may have some: its caller waits for it as long as
-// it would wait for the connections.
+// of the instance in use. A silent target may have some: the caller waits for it as long as for
+// connections.
 func (s Membership) Drained() bool {
 	return s.Silent == 0 && s.Answered > 0 && s.Idle == s.Answered && s.Moved == 0
 }
@@ -217,6 +218,6 @@ func (s Membership) Drained() bool {
 // Gone reports whether every target has answered, and none has the instance.
 func (s Membership) Gone() bool { return s.Silent == 0 && s.Answered > 0 && s.Has == 0 && s.Moved == 0 }
 
-// Unhealthy reports whether a target that answered sends the instance no traffic for its health,
-// and no other one sends it any: what heal.on_load_balancer may rest on.
+// Unhealthy reports whether a target that answered sends the instance no traffic because of its
+// health, and no other target sends it any. heal.on_load_balancer rests on it.
 func (s Membership) Unhealthy() bool { return s.Down > 0 && s.Served == 0 && s.Checking == 0 }

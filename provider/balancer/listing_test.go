@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// What may be concluded from what the targets of a balancer have of one instance.
+// The conclusions from how a balancer's targets list one instance.
 //
 // proves LB-2, LB-3
 func TestMembership(t *testing.T) {

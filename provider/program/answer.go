@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// answer is what the program writes: one of the two.
+// answer is a program's output: a result or an error.
 type answer struct {
 	Result json.RawMessage `json:"result"`
 	Error  *failure        `json:"error"`
@@ -22,7 +22,7 @@ type failure struct {
 	RetryAfter float64 `json:"retry_after"` // seconds
 }
 
-// err is the failure as the contract has it.
+// err returns the failure as an error of the contract.
 func (f *failure) err() error {
 	e := &provider.Error{Kind: provider.Kind(f.Code), Scope: Clip(f.Scope), Message: Clip(f.Message)}
 	known := false
@@ -48,7 +48,7 @@ const (
 // Seconds is a duration of the protocol.
 func Seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// Times are how old a list may be, and how long a call may take, as a program describes them.
+// Times are the consistency and the call timeout that a program describes.
 func Times(consistency, callTimeout float64) (age, timeout time.Duration, err error) {
 	for _, f := range []struct {
 		name      string
@@ -65,7 +65,7 @@ func Times(consistency, callTimeout float64) (age, timeout time.Duration, err er
 	return Seconds(consistency), Seconds(callTimeout), nil
 }
 
-// Clip bounds what a program may have us say.
+// Clip shortens a program's text.
 func Clip(s string) string {
 	const most = 500
 	if len(s) > most {

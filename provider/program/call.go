@@ -21,8 +21,8 @@ import (
 const (
 	maxAnswer = 1 << 20  // bytes of an answer
 	maxLong   = 16 << 20 // of a long one
-	maxStderr = 64 << 10 // of what is kept of a call's log
-	maxLines  = 20       // of those that reach ours
+	maxStderr = 64 << 10 // of the log that is kept of a call
+	maxLines  = 20       // of a call's log that are passed on
 	// lastWords is how long a program may take to end after SIGTERM, and its pipes to close.
 	lastWords = 2 * time.Second
 )
@@ -33,13 +33,14 @@ const MaxTimeout = 10 * time.Minute
 // Call is one call of a program.
 type Call struct {
 	Method   string
-	Shard    string // the tag of what belongs to the shard; absent in calls that are about none
-	Balancer string // the balancer's name, of a program that is one
+	Shard    string // the shard's tag; absent in calls without a shard
+	Balancer string // the balancer's name, for a balancer's program
 	Instance string
 	Params   any // nil: none
-	// Aside: it has a place of its own, so that calls which hang do not keep it from being made.
+	// Aside: the call does not count towards the concurrency, so that calls that hang cannot block
+	// it.
 	Aside bool
-	// Long: its answer may have 16 MiB instead of one.
+	// Long: its answer may have 16 MiB instead of 1 MiB.
 	Long bool
 	// Bare: the program gets no secrets.
 	Bare bool
@@ -48,7 +49,7 @@ type Call struct {
 	Hidden map[string]string
 }
 
-// request is what the program reads.
+// request is the program's input.
 type request struct {
 	API      int               `json:"api"`
 	Method   string            `json:"method"`
@@ -61,8 +62,8 @@ type request struct {
 	Params   any               `json:"params"`
 }
 
-// Call runs the program once and decodes its result. The errors of the program's own are
-// *provider.Error; all others say that nothing is known.
+// Call runs the program once and decodes its result. Errors that the program reports are
+// *provider.Error; after any other error nothing is known.
 func (p *Program) Call(ctx context.Context, c Call, result any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (p *Program) Call(ctx context.Context, c Call, result any) error {
 	return read(out, most, ended, said, veil, result)
 }
 
-// read decodes an answer. A result counts only from a program that ended well. Errors show no
+// read decodes an answer. A result counts only if the program exited with status 0. Errors show no
 // secrets: they go to the journal and to the status.
 func read(out []byte, most int, ended error, said string, veil func(string) string, result any) error {
 	if len(out) > most {
@@ -148,8 +149,8 @@ func read(out []byte, most int, ended error, said string, veil func(string) stri
 	return nil
 }
 
-// run starts the program in a session of its own and returns what it wrote, at most one byte more
-// than allowed. Whatever is left of its process group is killed.
+// run starts the program in a session of its own and returns its output, at most one byte more than
+// allowed. It kills what remains of its process group.
 func (p *Program) run(ctx context.Context, input []byte, most int) (out, said []byte, err error) {
 	var stdout, stderr bounded
 	stdout.most, stderr.most = most+1, maxStderr
@@ -159,25 +160,26 @@ func (p *Program) run(ctx context.Context, input []byte, most int) (out, said []
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.command.as}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = lastWords
-	// One that floods is ended as soon as it has written too much.
+	// A program that writes too much is killed at once.
 	stdout.full = func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err = cmd.Start(); err != nil {
 		return nil, nil, fmt.Errorf("start the program: %w", err)
 	}
-	// What it left behind is killed before its process ID is free again, and could be another's.
+	// Its remaining processes are killed before its process ID is released and could be reused.
 	var info unix.Siginfo
 	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	err = cmd.Wait()
 	if errors.Is(err, osexec.ErrWaitDelay) {
-		// It ended, and something that it started still held its output. Its answer is complete.
+		// The program has ended, and a process that it started still held its output. Its answer is
+		// complete.
 		err = nil
 	}
 	return stdout.bytes(), stderr.bytes(), err
 }
 
-// tell passes what the program wrote to its standard error on to our log.
+// tell copies the program's standard error to the coordinator's log.
 func (p *Program) tell(c Call, said string) {
 	for i, line := range strings.Split(strings.TrimSpace(said), "\n") {
 		if line == "" || i == maxLines {
@@ -196,7 +198,7 @@ func lastLine(said string) string {
 	return ""
 }
 
-// bounded keeps the first bytes of what is written to it, and drops the rest.
+// bounded keeps the first bytes that are written to it, and drops the rest.
 type bounded struct {
 	most int
 	full func()

@@ -12,22 +12,21 @@ import (
 	"syscall"
 )
 
-// Config is what an operator sets, whatever the program is for. It stands in the replica's own
-// configuration: no group can name
-// a program (SEC-7).
+// Config is an operator's configuration of any program. It is part of the replica's own
+// configuration: no group can name a program (SEC-7).
 type Config struct {
 	// Command is the program and its arguments.
 	Command []string `json:"command"`
-	// User is the one that the program runs as. It must be named where the coordinator is root.
+	// User runs the program. It is required if the coordinator is root.
 	User string `json:"user"`
 	// Config is passed to the program with every call.
 	Config map[string]any `json:"config"`
-	// Secrets are secrets of the shard that the program gets with every call: its name for each, and
-	// the shard's.
+	// Secrets are the secrets that the program gets with every call: the program's name of each,
+	// and the shard's.
 	Secrets map[string]string `json:"secrets"`
-	// Env is the program's whole environment, beside PATH.
+	// Env is the program's whole environment, apart from PATH.
 	Env map[string]string `json:"env"`
-	// Concurrency is how many calls run at once, beside one List; default 8.
+	// Concurrency is the number of calls at once, in addition to one List; default 8.
 	Concurrency int `json:"concurrency"`
 
 	Logger *slog.Logger `json:"-"` // default: discard
@@ -41,7 +40,7 @@ type command struct {
 	args []string
 	dir  string
 	env  []string
-	as   *syscall.Credential // nil: as the coordinator
+	as   *syscall.Credential // nil: the coordinator's own user
 }
 
 func (c *Config) check() (command, error) {
@@ -75,7 +74,7 @@ func (c *Config) check() (command, error) {
 	return p, nil
 }
 
-// Credential returns what it takes to run as a user; nil for the one we are.
+// Credential returns the credential of a user; nil for the current user.
 func Credential(name string) (*syscall.Credential, error) {
 	u, err := user.Lookup(name)
 	if err != nil {

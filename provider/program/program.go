@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Program is a program that may be called.
+// Program is a checked program.
 type Program struct {
 	config  Config
 	command command
 	api     int           // version of its protocol
-	places  chan struct{} // calls under way
+	places  chan struct{} // calls in progress
 	aside   chan struct{}
 	lookup  func(name string) (string, error)
 }
@@ -38,13 +38,13 @@ func New(c Config, api int) (*Program, error) {
 	}, nil
 }
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets the lookup of the shard's secrets.
 func (p *Program) UseSecrets(lookup func(name string) (string, error)) { p.lookup = lookup }
 
 // Logger is the configuration's.
 func (p *Program) Logger() *slog.Logger { return p.config.Logger }
 
-// secrets are those that the program gets.
+// secrets returns the program's secrets.
 func (p *Program) secrets() (map[string]string, error) {
 	out := map[string]string{}
 	for as, name := range p.config.Secrets {

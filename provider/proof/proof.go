@@ -1,10 +1,10 @@
-// Package proof is what the suites of the project's contracts share: what became of a promise, and
-// what the case that plays it has found. Package provider/suite plays the contract of providers,
+// Package proof is shared by the suites of the project's contracts: the outcome of a promise, and
+// the findings of its case. Package provider/suite plays the contract of providers,
 // provider/balancer/suite the contract of load balancers.
 //
-// A promise is proved, has failed, or is not proved: because what is tested says that it cannot
-// keep it, or because nothing here can bring about what it is about. What is not proved in part is
-// not proved.
+// A promise is proved, has failed, or is not proved: because the subject does not have the
+// capability, or because the harness cannot cause the situation. A promise that is proved in part
+// counts as not proved.
 package proof
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Outcome is what a suite found of one promise.
+// Outcome is a suite's result for one promise.
 type Outcome string
 
 // The outcomes.
@@ -25,15 +25,15 @@ const (
 	NotProved Outcome = "not proved" // in whole or in part: never counted as proved (PROV-1)
 )
 
-// Result is what came of one promise.
+// Result is an outcome with its reasons.
 type Result struct {
 	Promise string
 	Outcome Outcome
-	Why     []string // of one that is not proved
+	Why     []string // why it failed or is not proved
 	Took    time.Duration
 }
 
-// Findings are what a case found. The zero value is ready.
+// Findings are the findings of a case. The zero value is ready.
 type Findings struct {
 	mu       sync.Mutex
 	failures []string
@@ -60,13 +60,13 @@ func (f *Findings) Unproved(why string) {
 	f.gaps = append(f.gaps, why)
 }
 
-// Without ends a case that cannot be played at all.
+// Without ends a case that cannot be played.
 func (f *Findings) Without(why string) {
 	f.Unproved(why)
 	runtime.Goexit()
 }
 
-// Play plays a case in a goroutine of its own, which Fatalf and Without end.
+// Play plays a case in its own goroutine, which Fatalf and Without end.
 func (f *Findings) Play(test func()) {
 	done := make(chan struct{})
 	go func() {
@@ -76,8 +76,8 @@ func (f *Findings) Play(test func()) {
 	<-done
 }
 
-// Await looks every so often until it is done, or fails the case with what it saw last: after its
-// patience, or when the suite is interrupted.
+// Await repeats a look until it is done, or fails the case with the last observation: when its
+// patience ends, or the suite is interrupted.
 func (f *Findings) Await(ctx context.Context, every, patience time.Duration, look func() (done bool, saw string)) {
 	deadline := time.After(patience)
 	for {
@@ -95,7 +95,7 @@ func (f *Findings) Await(ctx context.Context, every, patience time.Duration, loo
 	}
 }
 
-// Result is what the findings say of a promise. A suite that was interrupted has proved nothing.
+// Result returns the result for a promise. An interrupted suite proves nothing.
 func (f *Findings) Result(ctx context.Context, promise string, begun time.Time) Result {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,53 +12,53 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Crowd makes and removes many machines as coordinators do, while the API of their provider fails,
-// and judges what came of it: each instance has one machine, which runs, and in the end nothing is
-// left.
+// Crowd creates and removes many machines as coordinators do, while their provider's API fails, and
+// judges the result: each instance has one machine, which runs, and in the end nothing is left.
 type Crowd struct {
-	Leaders  []provider.Provider // an attempt of a call is made by one of them, the next one by the next
+	Leaders  []provider.Provider // they take turns in the attempts of a call
 	Shard    string
 	Machines int
 	AtOnce   int           // calls
 	Timeout  time.Duration // of a call
-	// OneByOne removes each machine before the next one is made, AtOnce of them at a time. Without
-	// it all machines are there together.
+	// OneByOne removes each machine before the next one is created, AtOnce of them at a time.
+	// Without it all machines exist together.
 	OneByOne bool
 
-	// Pauses are how long a coordinator waits after an error of a kind that may pass. An error of
-	// another kind would end the call, and fails the test.
+	// Pauses are a coordinator's waits after errors of kinds that may pass. An error of another
+	// kind would end the call, and fails the test.
 	Pauses map[provider.Kind]time.Duration
 	Settle time.Duration // how long a List may be out of date
 
 	Request func(instance string, attempt int) provider.CreateRequest
-	// Created is called when all Creates have succeeded, before anything is counted. May be nil.
+	// Created is called when all Creates have succeeded, before the count. May be nil.
 	Created func()
-	// There is how many machines the platform itself has.
+	// There returns the number of machines on the platform itself.
 	There func() int
-	// Doubles names, by the platform's own word, instances that had two machines at once. May be nil.
+	// Doubles returns the instances that had two machines at once, according to the platform. May
+	// be nil.
 	Doubles func() []string
-	// Remains names what is there of a machine that was removed, and "" if nothing is. May be nil.
+	// Remains returns what is left of a removed machine, or "". May be nil.
 	Remains func(m provider.Machine) string
 
-	Meter *Meter // counts the requests that are sent
+	Meter *Meter // counts requests
 
 	t     testing.TB
 	calls atomic.Int64
 
 	mu   sync.Mutex
-	made map[string]provider.Machine // by instance: what its Create returned
+	made map[string]provider.Machine // the machine that Create returned, by instance
 }
 
-// Figures are what a Crowd has seen.
+// Figures are the results of a Crowd.
 type Figures struct {
-	Machines int // that were wanted
-	Made     int // that there were when all Creates had succeeded, and Copies of them too many
+	Machines int // wanted
+	Made     int // after all Creates had succeeded; Copies is the surplus
 	Copies   int
-	Doubles  int // instances with two machines after the copies were removed
-	Left     int // machines after all were removed
+	Doubles  int // instances with two machines after the removal of copies
+	Left     int // machines after the removal of all
 	Calls    int64
 	Requests int
-	Busiest  int // requests in one minute
+	Busiest  int // most requests in one minute
 	Creating time.Duration
 	Whole    time.Duration
 }
@@ -69,7 +69,7 @@ func (f Figures) String() string {
 		f.Doubles, f.Left, f.Whole.Round(time.Millisecond), f.Calls, f.Requests, f.Busiest)
 }
 
-// Run makes the machines, judges them, and removes them.
+// Run creates the machines, judges them, and removes them.
 func (c *Crowd) Run(t testing.TB) (f Figures) {
 	t.Helper()
 	c.t, c.made, f.Machines = t, map[string]provider.Machine{}, c.Machines
@@ -182,7 +182,7 @@ func (c *Crowd) delete(id string) {
 	})
 }
 
-// list is what is there once no answer can be from before.
+// list lists the machines when no answer can be out of date any more.
 func (c *Crowd) list() (machines []provider.Machine) {
 	<-time.After(c.Settle)
 	c.persist("list", func(ctx context.Context, p provider.Provider, _ int) (err error) {
@@ -192,15 +192,16 @@ func (c *Crowd) list() (machines []provider.Machine) {
 	return machines
 }
 
-// registered is the machine that an instance's Create returned: its agent registers, and it stays.
+// registered returns the machine that an instance's Create returned: its agent registers, and it
+// stays.
 func (c *Crowd) registered(id string) provider.Machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made[id]
 }
 
-// removeCopies does what a leader does: where several machines are listed for an instance, those
-// whose agent never registered go.
+// removeCopies acts as a leader: if an instance has several machines, it removes those whose agent
+// never registered.
 func (c *Crowd) removeCopies() (copies int) {
 	if !c.Leaders[0].Capabilities().Copies {
 		return 0
@@ -221,13 +222,13 @@ func (c *Crowd) removeCopies() (copies int) {
 	return copies
 }
 
-// listed is what is there of one instance.
+// listed returns the listed machines of one instance.
 func (c *Crowd) listed(id string) []provider.Machine {
 	return slices.DeleteFunc(c.list(), func(m provider.Machine) bool { return m.Instance != id })
 }
 
-// judge fails unless each of so many instances has one machine, which runs and is the one that its
-// Create returned. It counts the instances that have more.
+// judge fails the test unless each instance has one machine, which runs and is the one that its
+// Create returned. It returns the number of instances with more.
 func (c *Crowd) judge(machines []provider.Machine, instances int) (doubles int) {
 	found := map[string][]provider.Machine{}
 	for _, m := range machines {
@@ -247,7 +248,7 @@ func (c *Crowd) judge(machines []provider.Machine, instances int) (doubles int) 
 	return doubles
 }
 
-// deleteAgain does what a leader does: what is listed still is removed again.
+// deleteAgain acts as a leader: it removes machines that are still listed.
 func (c *Crowd) deleteAgain() {
 	const rounds = 10
 	for range rounds {

@@ -13,8 +13,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// broken is a provider whose Create fails every third time, and which breaks promises if it is so
-// set.
+// broken is a provider whose Create fails every third time, and which can be set to break promises.
 type broken struct {
 	provider.Provider
 	twice, leaks, stopped bool
@@ -68,7 +67,7 @@ func (b *broken) Delete(_ context.Context, _, instance string) error {
 	return nil
 }
 
-// notes keeps errors instead of failing.
+// notes collects errors instead of failing.
 type notes struct {
 	testing.TB
 	mu     sync.Mutex
@@ -83,12 +82,12 @@ func (n *notes) Errorf(format string, args ...any) {
 	n.errors = append(n.errors, fmt.Sprintf(format, args...))
 }
 
-// The judge of many machines finds what breaks the contract, and nothing else.
+// The judge finds violations of the contract, and only those.
 func TestACrowdIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		p        *broken
-		final    bool // an error that is to end a call
+		final    bool // every error ends its call
 		says     string
 		oneByOne bool
 	}{

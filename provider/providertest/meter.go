@@ -19,7 +19,7 @@ func (m *Meter) Add() {
 	m.times = append(m.times, time.Now())
 }
 
-// Before counts the requests that a handler gets.
+// Before counts the requests to a handler.
 func (m *Meter) Before(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.Add()
@@ -27,14 +27,14 @@ func (m *Meter) Before(h http.Handler) http.Handler {
 	})
 }
 
-// Count returns how many there were.
+// Count returns the number of requests.
 func (m *Meter) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.times)
 }
 
-// Busiest returns the most requests within any span of that length.
+// Busiest returns the largest number of requests in any span of that length.
 func (m *Meter) Busiest(span time.Duration) (most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold/leasehold/provider/suite"
 )
 
-// Harness is what the suite must be told of a provider. What is left out is not proved.
+// Harness describes a provider to the suite. Promises that need an omitted field are not proved.
 type Harness = suite.Harness
 
-// Run plays the whole suite as subtests. What is not proved fails unless it is expected, by the
-// name of the promise. The results are recorded under a name: see Record.
+// Run plays the whole suite as subtests. A promise that is not proved fails, unless it is named in
+// expectUnproved. The results are recorded under a name: see Record.
 func Run(t *testing.T, name string, h Harness, expectUnproved ...string) {
 	for _, promise := range suite.Promises() {
 		t.Run(promise, func(t *testing.T) { Play(t, name, h, promise, expectUnproved...) })
@@ -37,8 +37,8 @@ func Play(t *testing.T, name string, h Harness, promise string, expectUnproved .
 	Expect(t, r, expectUnproved)
 }
 
-// Expect fails a test unless a promise came out as expected: proved, unless it is among those that
-// are expected not to be.
+// Expect fails a test unless a promise has the expected outcome: proved, or not proved if it is
+// named in unproved.
 func Expect(t testing.TB, r proof.Result, unproved []string) {
 	t.Helper()
 	expected := slices.Contains(unproved, r.Promise)
@@ -52,11 +52,11 @@ func Expect(t testing.TB, r proof.Result, unproved []string) {
 	}
 }
 
-// Results is the environment variable that names the directory of results. scripts/promises.sh sets
-// it, and makes docs/providers/promises.md of what it finds there.
+// Results is the environment variable with the directory for results. scripts/promises.sh sets it,
+// and writes docs/providers/promises.md from the files there.
 const Results = "LEASEHOLD_PROMISES"
 
-// Recorded is the result of one promise as it is written down.
+// Recorded is the recorded result of one promise.
 type Recorded struct {
 	Provider string        `json:"provider"`
 	Promise  string        `json:"promise"`
@@ -64,8 +64,8 @@ type Recorded struct {
 	Why      []string      `json:"why,omitempty"`
 }
 
-// Record writes a result down, if results are wanted. Of a promise that is played several times, in
-// two zones for example, the worst result counts.
+// Record writes a result to the directory for results, if there is one. If a promise is played
+// several times, for example in two zones, the worst result counts.
 func Record(name string, r suite.Result) error {
 	dir := os.Getenv(Results)
 	if dir == "" {

@@ -96,7 +96,8 @@ func createAtOnce(s *subject) {
 	}
 }
 
-// removeCopies removes each machine but one, as it is listed. One that another call made stays.
+// removeCopies removes each machine but one, as listed. RemoveCopy with another call's name must
+// leave a machine alone.
 func (s *subject) removeCopies(stays string) {
 	remover, can := s.opened.(provider.CopyRemover)
 	if !can {
@@ -112,7 +113,7 @@ func (s *subject) removeCopies(stays string) {
 			}
 			continue
 		}
-		for range 2 { // told twice
+		for range 2 { // the second time for a machine that is gone
 			if err := remover.RemoveCopy(s.ctx(), s.shard, m.Instance, m.Ref, m.Call); err != nil {
 				s.Errorf("RemoveCopy: %v", err)
 			}
@@ -143,7 +144,7 @@ func createAfterDelete(s *subject) {
 	if !s.p.Capabilities().Remembers {
 		return
 	}
-	// A Create that comes only after the Delete of an ID that had no machine yet.
+	// A Create after the Delete of an ID that had no machine yet.
 	if err := s.p.Delete(s.ctx(), s.shard, s.instance(2)); err != nil {
 		s.Fatalf("Delete: %v", err)
 	}
@@ -215,7 +216,7 @@ func stopKeeps(s *subject) {
 		s.Fatalf("Stop: %v", err)
 	}
 	s.awaitState(s.instance(1), provider.StateStopped)
-	// A Create that is repeated after that must not bring it up again.
+	// A repeated Create must not start it again.
 	if m := s.create(s.instance(1)); !m.State.Down() {
 		s.Errorf("Create of a stopped machine: %+v", m)
 	}
@@ -351,7 +352,7 @@ func restartBootsAnew(s *subject) {
 	}
 }
 
-// A call that comes once more, or late, finds another boot than the one it was to end, up or down.
+// A repeated or late call finds another boot than the one that it names, running or stopped.
 //
 // proves SAFE-8
 func restartOfOneBoot(s *subject) {

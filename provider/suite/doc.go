@@ -1,7 +1,7 @@
-// Package suite plays the provider's contract against a provider, promise by promise (PROV-1). The
-// command leasehold provider test and the tests of each provider play the same.
+// Package suite plays the provider's contract against a provider, promise by promise (PROV-1), for
+// the command leasehold provider test and for the tests of each provider.
 //
-// A promise is proved, has failed, or is not proved: because the provider says that it cannot keep
-// it, or because nothing here can bring about what it is about. What is not proved in part is not
-// proved.
+// A promise is proved, has failed, or is not proved: because the provider does not have the
+// capability, or because the harness cannot cause the situation. A promise that is proved in part
+// counts as not proved.
 package suite

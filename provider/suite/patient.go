@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// attempts is how often a call is made that fails for a reason which may pass.
+// attempts is how often a call is tried whose error may pass.
 const attempts = 3
 
-// patient is a provider whose caller does as a coordinator does: it waits when it is throttled, and
-// repeats a call that failed for a reason which may pass. Neither is a failure of the contract,
-// which has every call be safe to repeat.
+// patient is a provider whose caller acts as a coordinator: it waits when it is throttled, and
+// repeats calls after errors that may pass. Neither violates the contract: every call is safe to
+// repeat.
 type patient struct{ provider.Provider }
 
 func (p patient) Create(ctx context.Context, req provider.CreateRequest) (m provider.Machine, err error) {

@@ -18,13 +18,13 @@ type subject struct {
 	Harness
 	*findings
 	base   context.Context
-	opened provider.Provider // as it was opened
-	p      provider.Provider // the same, and waits when it is throttled
+	opened provider.Provider // as Open returned it
+	p      provider.Provider // the same, with waits while it is throttled
 	shard  string
-	word   string // of the IDs of this case
+	word   string // of the IDs in this case
 }
 
-// findings are what a case found, and what is to be cleared away after it.
+// findings are the results of a case, and its cleanup.
 type findings struct {
 	proof.Findings
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ type findings struct {
 
 func word() string { return strings.ToLower(rand.Text()[:10]) }
 
-// instance returns the ID of a machine of this case: no provider has seen it before.
+// instance returns an ID of this case, which is new to every provider.
 func (s *subject) instance(n int) string { return fmt.Sprintf("%s-%d", s.word, n) }
 
 func (s *subject) zone() string {
@@ -44,7 +44,7 @@ func (s *subject) zone() string {
 	return s.p.Capabilities().Zones[0]
 }
 
-// ofAnotherShard returns the same provider for a shard that has nothing to do with this one.
+// ofAnotherShard returns the same provider for an unrelated shard.
 func (s *subject) ofAnotherShard() *subject {
 	other := *s
 	other.shard = "sh" + word()
@@ -52,7 +52,7 @@ func (s *subject) ofAnotherShard() *subject {
 	return &other
 }
 
-// clear deletes what the case left behind, even if the suite is interrupted.
+// clear deletes the case's machines, even if the suite is interrupted.
 func (s *subject) clear(shard string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.base), s.Patience+s.p.Capabilities().CallTimeout)
 	defer cancel()
@@ -106,7 +106,8 @@ func (s *subject) create(instance string) provider.Machine {
 	return m
 }
 
-// kill ends a machine behind the provider's back. Without a way to do so the case ends unproved.
+// kill ends a machine behind the provider's back. If the harness cannot do that, the case ends as
+// not proved.
 func (s *subject) kill(m provider.Machine) {
 	if s.Kill == nil {
 		s.Unproved("nothing here ends a machine behind the provider's back")
@@ -125,7 +126,7 @@ func (s *subject) list() []provider.Machine {
 	return machines
 }
 
-// listed returns the machine as List has it now.
+// listed returns the machine as List shows it now.
 func (s *subject) listed(instance string) (provider.Machine, bool) {
 	for _, m := range s.list() {
 		if m.Instance == instance {
@@ -135,12 +136,12 @@ func (s *subject) listed(instance string) (provider.Machine, bool) {
 	return provider.Machine{}, false
 }
 
-// poll looks until it is done, or fails the case with what it saw last.
+// poll repeats a look until it is done, or fails the case with the last observation.
 func (s *subject) poll(patience time.Duration, look func() (done bool, saw string)) {
 	s.Await(s.base, s.Poll, patience, look)
 }
 
-// await polls List until the machine is as it should be, or fails the case.
+// await polls List until the machine meets a condition, or fails the case.
 func (s *subject) await(instance, what string, ok func(m provider.Machine, listed bool) bool) provider.Machine {
 	var m provider.Machine
 	s.poll(s.Patience+s.p.Capabilities().Consistency, func() (bool, string) {
@@ -165,7 +166,7 @@ func (s *subject) awaitGone(instance string) {
 	s.await(instance, "gone", func(_ provider.Machine, listed bool) bool { return !listed })
 }
 
-// awaitNothing waits for the last trace of a machine to go.
+// awaitNothing waits until nothing remains of a machine.
 func (s *subject) awaitNothing(m provider.Machine) {
 	if s.Remains == nil {
 		return

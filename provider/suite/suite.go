@@ -8,24 +8,24 @@ import (
 	"github.com/leasehold/leasehold/provider/proof"
 )
 
-// Harness is what the suite must be told of a provider. What is left out is not proved.
+// Harness describes a provider to the suite. Promises that need an omitted field are not proved.
 type Harness struct {
-	// Open returns a provider ready for use. What the suite makes, it deletes.
+	// Open returns a provider ready for use. The suite deletes the machines that it creates.
 	Open func() (provider.Provider, error)
-	// Close ends the use of what Open returned; nil: nothing is to be done.
+	// Close releases a provider that Open returned. May be nil.
 	Close func(p provider.Provider)
-	// Kill ends a machine behind the provider's back, otherwise than in order.
+	// Kill ends a machine behind the provider's back, without a shutdown.
 	Kill func(m provider.Machine) error
-	// Remains returns what is still there of a deleted machine, or "".
+	// Remains returns what is left of a deleted machine, or "".
 	Remains func(m provider.Machine) string
 	// Print has a machine write to its console.
 	Print func(m provider.Machine, text string) error
-	// Created learns how each request for a machine ended; nil: nothing does.
+	// Created is called with the result of each request for a machine. May be nil.
 	Created func(err error)
 
 	Template provider.Template // of every machine
 	Patience time.Duration     // for a machine to come up or go down; default 30s
-	Poll     time.Duration     // how often List is asked while waiting; default 5ms
+	Poll     time.Duration     // pause between two Lists while waiting; default 5ms
 }
 
 // promises are the cases of the suite, in order.
@@ -56,7 +56,7 @@ var promises = []struct {
 	{"EndedContext", endedContext},
 }
 
-// Promises returns the names of what the suite proves, in order.
+// Promises returns the names of the promises, in order.
 func Promises() []string {
 	names := make([]string, len(promises))
 	for i, p := range promises {
@@ -65,7 +65,7 @@ func Promises() []string {
 	return names
 }
 
-// Outcome is what the suite found of one promise.
+// Outcome is the suite's result for one promise.
 type Outcome = proof.Outcome
 
 // The outcomes.
@@ -75,7 +75,7 @@ const (
 	NotProved = proof.NotProved
 )
 
-// Result is what came of one promise.
+// Result is an outcome with its reasons.
 type Result = proof.Result
 
 // Check plays one promise.
@@ -97,7 +97,7 @@ func Check(ctx context.Context, h Harness, promise string) Result {
 	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
 }
 
-// run plays a case, and deletes what it left.
+// run plays a case, and deletes its machines.
 func (s *subject) run(test func(*subject)) {
 	p, err := s.Open()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // describeWithin is how long a program may take to describe itself.
 const describeWithin = 30 * time.Second
 
-// Balancer is a load balancer that a program keeps.
+// Balancer is a load balancer that a user's program operates.
 type Balancer struct {
 	name         string
 	program      *program.Program
@@ -27,7 +27,7 @@ var (
 	_ balancer.SecretUser = (*Balancer)(nil)
 )
 
-// New checks the configuration and has the program describe itself. The name is the balancer's.
+// New checks the configuration and asks the program to describe itself. The name is the balancer's.
 func New(ctx context.Context, name string, c program.Config) (*Balancer, error) {
 	if !balancer.IsName(name) {
 		return nil, fmt.Errorf("name: %q: must be at most 40 of a-z, 0-9 and -, beginning with a letter", name)
@@ -43,11 +43,11 @@ func New(ctx context.Context, name string, c program.Config) (*Balancer, error) 
 	return b, nil
 }
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets the lookup of the shard's secrets.
 func (b *Balancer) UseSecrets(lookup func(name string) (string, error)) { b.program.UseSecrets(lookup) }
 
-// describe asks the program once what it can do. It gets no secrets for that: they are opened only
-// when a coordinator runs.
+// describe asks the program once for its abilities. That call gets no secrets: secrets are
+// decrypted only while a coordinator runs.
 func (b *Balancer) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
@@ -75,7 +75,7 @@ func (b *Balancer) describe(ctx context.Context) error {
 	return nil
 }
 
-// Capabilities returns what the program said of itself.
+// Capabilities returns what the program described.
 func (b *Balancer) Capabilities() balancer.Capabilities { return b.capabilities }
 
 // Validate checks weights, and settings against the program's schema.
@@ -111,7 +111,7 @@ func (b *Balancer) Remove(ctx context.Context, shard string, m balancer.Member) 
 	return gone(b.change(ctx, "remove", shard, m, memberParams{Address: m.Address, Port: m.Port}))
 }
 
-// gone takes a member that is not there for one that need not be drained or removed any more.
+// gone treats a missing member as drained and removed.
 func gone(err error) error {
 	if errors.Is(err, provider.ErrNotFound) {
 		return nil

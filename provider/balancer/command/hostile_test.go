@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// scripted returns a balancer whose program describes itself and answers every other call with a
-// script; $dir is a directory of the test's own.
+// scripted returns a balancer whose program describes itself, and answers every other call with a
+// script. $dir is a directory of the test.
 func scripted(t *testing.T, capabilities, script string) (b *command.Balancer, dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
@@ -26,8 +26,8 @@ func scripted(t *testing.T, capabilities, script string) (b *command.Balancer, d
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// bash reads the file: one that was just written cannot always be executed, where tests run at
-	// once
+	// bash reads the file: while tests run in parallel, executing a file that was just written can
+	// fail.
 	c := program.Config{
 		Command: []string{"bash", path}, Config: map[string]any{"region": "north"},
 		Secrets: map[string]string{"token": "acme-token"},
@@ -52,7 +52,7 @@ func listing(targets string) string {
 	return `echo '{"result": {"complete": true, "targets": [` + targets + `]}}'`
 }
 
-// Whatever a program lists, it is whole and makes sense, or nothing is known.
+// A list is accepted only if it is complete and consistent; otherwise nothing is known.
 //
 // proves PROV-2, LB-3
 func TestHostilePrograms(t *testing.T) {
@@ -100,7 +100,7 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
-// Targets that do not answer are told apart from those that do.
+// A list separates targets that do not answer from those that do.
 //
 // proves LB-3
 func TestTargetsOfAProgram(t *testing.T) {

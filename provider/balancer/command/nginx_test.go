@@ -24,7 +24,7 @@ import (
 
 var addresses = ports.Between(2000, 3000)
 
-// nginx is a real one, in a directory of its own.
+// nginx is a real nginx, in a directory of its own.
 type nginx struct {
 	t       *testing.T
 	program string
@@ -42,7 +42,7 @@ func startNginx(t *testing.T) *nginx {
 		}
 	}
 	n := &nginx{t: t, program: program, dir: t.TempDir(), front: addresses.FreeAddress(t)}
-	// Workers run as the user that tests run as: others may not enter the directory.
+	// Workers run as the test's user: other users may not enter the directory.
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;\n"
@@ -91,7 +91,7 @@ func (n *nginx) read(name string) string {
 	return string(text)
 }
 
-// arguments are those with which nginx is run and told what to do.
+// arguments returns the arguments for running nginx and for sending it commands.
 func (n *nginx) arguments(more ...string) []string {
 	return append([]string{"-p", n.dir, "-c", n.path("nginx.conf"), "-e", n.path("error.log")}, more...)
 }
@@ -135,7 +135,7 @@ func (n *nginx) config() program.Config {
 	return c
 }
 
-// The example that the documentation shows keeps every promise that it claims, with a real nginx.
+// The documented example keeps every promise that it claims, with a real nginx.
 //
 // proves LB-1, LB-3, PROV-2
 func TestTheExampleForNginxKeepsTheContract(t *testing.T) {
@@ -170,8 +170,8 @@ func TestTheExampleForNginxKeepsTheContract(t *testing.T) {
 	}, "HealthIsProved", "WhenItHangs", "WhenItTalksNonsense", "WhenItAnswersAPart", "WhenItRefuses")
 }
 
-// What nginx refuses is not left in its file, and a file that nginx has not loaded confirms no
-// instance.
+// A change that nginx refuses does not stay in its file, and a file that nginx has not loaded
+// confirms no instance.
 //
 // proves LB-2
 func TestNginxHasLoadedWhatIsListed(t *testing.T) {

@@ -47,14 +47,14 @@ type listParams struct {
 	Recorded []record `json:"recorded"`
 }
 
-// record is a member that the coordinator knows of.
+// record is a member that the coordinator has recorded.
 type record struct {
 	Instance string `json:"instance"`
 	Address  string `json:"address"`
 	Port     int    `json:"port"`
 }
 
-// listResult is all that the balancer has.
+// listResult is a complete list.
 type listResult struct {
 	Targets  []target `json:"targets"`
 	Complete bool     `json:"complete"` // without it a list is an error
@@ -76,7 +76,7 @@ type member struct {
 	Connections *int   `json:"connections"` // absent: unknown
 }
 
-// read checks what a program lists. What makes no sense is an error of the whole list.
+// read checks a program's list. One inconsistent entry makes the whole list an error.
 func (r *listResult) read(shard string, named bool, recorded []balancer.Member) (balancer.Listing, error) {
 	var l balancer.Listing
 	switch {
@@ -150,7 +150,7 @@ func (m *member) read(shard string) (balancer.Status, error) {
 		return s, fmt.Errorf("has %d connections", s.Connections)
 	}
 	if err := balancer.Check(shard, s.Member); err != nil {
-		return s, errors.New(err.Error()) // without its kind: what the program says is wrong, not what it was asked
+		return s, errors.New(err.Error()) // without its kind: the program's answer is invalid, not the request
 	}
 	return s, nil
 }

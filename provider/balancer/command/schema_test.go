@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer/command"
 )
 
-// valid holds a JSON text against a part of the protocol's schema.
+// valid checks a JSON text against a part of the protocol's schema.
 func valid(t *testing.T, part, text string) error {
 	t.Helper()
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(command.Schema))
@@ -33,7 +33,7 @@ func valid(t *testing.T, part, text string) error {
 	return compiled.Validate(value)
 }
 
-// What the page shows is what the schema says.
+// The page and the schema agree.
 //
 // proves PROV-2
 func TestThePageOfTheProtocol(t *testing.T) {

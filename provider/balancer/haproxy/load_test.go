@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// web is an instance with a workload that takes a moment for each request.
+// web is an instance whose workload takes some milliseconds for each request.
 type web struct {
 	balancer.Member
 	server *httptest.Server
@@ -33,7 +33,7 @@ func startWeb(t *testing.T, number int) web {
 		case <-time.After(5 * time.Millisecond):
 		case <-r.Context().Done():
 		}
-		_, _ = io.WriteString(w, strconv.Itoa(number)) // a client that has gone is its own affair
+		_, _ = io.WriteString(w, strconv.Itoa(number)) // the client may be gone
 	}))
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
@@ -47,8 +47,8 @@ func startWeb(t *testing.T, number int) web {
 	return web{balancer.Member{Instance: fmt.Sprintf("web-%d", number), Address: "127.0.0.1", Port: port}, server}
 }
 
-// load sends requests to an address without a pause, on connections that are kept and on new ones,
-// until it is stopped. It returns how many were answered and which failures there were.
+// load sends requests to an address without pauses, over kept and over new connections, until it is
+// stopped. It returns the number of answers, and the failures.
 func load(t *testing.T, front string) (stop func() (answered int64, failures []error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,8 +96,8 @@ func once(client *http.Client, front string) error {
 	return err
 }
 
-// Instances come and go under load, each added, confirmed, drained and removed as a coordinator
-// does it, and its server is stopped at once when it is gone: not one request fails.
+// Instances join and leave under load. Each is added, confirmed, drained and removed as a
+// coordinator does it, and its server is stopped as soon as it is gone: no request fails.
 //
 // proves LB-1, LB-2
 func TestNoRequestFailsWhileMembersChange(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// namePrefix marks servers of Leasehold's. HAProxy allows letters, digits and _ . : - in names;
-// none of the parts has a colon.
+// namePrefix marks Leasehold's servers. HAProxy allows letters, digits and _ . : - in names; none
+// of the parts has a colon.
 const namePrefix = "lh:"
 
 // serverName returns the name of an instance's server.
@@ -27,14 +27,14 @@ func (b *Balancer) listServers(servers []server, shard string) (out balancer.Tar
 		}
 		st := s.status(instance)
 		if b.checks && !s.checked && st.State == balancer.Ready {
-			st.State = balancer.Disabled // a call was broken off before it was enabled
+			st.State = balancer.Disabled // a call was interrupted before it was enabled
 		}
 		out.Members = append(out.Members, st)
 	}
 	return out
 }
 
-// addServer adds the member's server, or brings the one that is there to what it should be.
+// addServer adds the member's server, or corrects the existing one.
 func (b *Balancer) addServer(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	servers, err := b.servers(ctx, t)
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *Balancer) addServer(ctx context.Context, t *target, shard string, m bal
 	})
 }
 
-// adding returns the commands for a server that is there or not.
+// adding returns the commands for a server, whether it exists or not.
 func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands []string) {
 	switch {
 	case s == nil:
@@ -62,7 +62,8 @@ func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands [
 		}
 		commands = append(commands, line)
 	case !s.at(m):
-		// By way of maintenance, so that the health of the old address does not count for the new one.
+		// Through maintenance, so that the health of the old address does not count for the new
+		// one.
 		commands = append(commands, b.set(name, "state maint"), b.set(name, address(m)))
 		fallthrough
 	default:
@@ -76,8 +77,8 @@ func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands [
 	return append(commands, b.set(name, "state ready"))
 }
 
-// removeServer deletes the member's server. HAProxy deletes none that has connections, so those
-// left are cut.
+// removeServer deletes the member's server. HAProxy deletes no server with connections, so the
+// remaining ones are cut.
 func (b *Balancer) removeServer(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	for said := ""; ; {
 		servers, err := b.servers(ctx, t)
@@ -90,7 +91,7 @@ func (b *Balancer) removeServer(ctx context.Context, t *target, shard string, m 
 		}
 		s := found[0]
 		if said != "" {
-			// Sessions that were told to end do so a little later.
+			// Sessions end some time after the command that ends them.
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("%w: %w", ctx.Err(), b.refusal(said))
@@ -107,7 +108,7 @@ func (b *Balancer) removeServer(ctx context.Context, t *target, shard string, m 
 	}
 }
 
-// deleteAgain is how long HAProxy gets to end sessions before a server is deleted once more.
+// deleteAgain is how long HAProxy gets to end sessions before the next attempt to delete a server.
 const deleteAgain = 20 * time.Millisecond
 
 func named(servers []server, name string) *server {

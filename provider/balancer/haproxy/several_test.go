@@ -15,7 +15,7 @@ import (
 
 const shard = "sh1"
 
-// membership returns how a member stands; every target is named in the listing.
+// membership returns the state of a member; the listing names every target.
 func membership(t *testing.T, b *haproxy.Balancer, m balancer.Member) balancer.Membership {
 	t.Helper()
 	l, err := b.List(t.Context(), shard, []balancer.Member{m})
@@ -25,9 +25,9 @@ func membership(t *testing.T, b *haproxy.Balancer, m balancer.Member) balancer.M
 	return l.Of(m)
 }
 
-// Of several processes one that is silent neither confirms an instance nor holds it up, and what it
-// has is unknown; when it answers again, without what it has forgotten, the instance is no longer
-// confirmed until it has been added there. One is reached by a unix socket and one by TCP.
+// A silent process neither confirms an instance nor delays its confirmation by others, and its
+// members are unknown. When it answers again without its members, the instance is unconfirmed until
+// it is added there. One process is reached by a unix socket, the other by TCP.
 //
 // proves LB-2, LB-3
 func TestOneOfSeveralIsSilent(t *testing.T) {
@@ -81,7 +81,7 @@ func TestOneOfSeveralIsSilent(t *testing.T) {
 	}
 }
 
-// A process that hangs holds up no other, nor the calls that come after.
+// A process that hangs delays no other process, and no later call.
 //
 // proves LB-3
 func TestOneOfSeveralHangs(t *testing.T) {
@@ -108,7 +108,8 @@ func TestOneOfSeveralHangs(t *testing.T) {
 	eventually(t, "both confirm it", func() bool { return membership(t, b, m).Up == 2 })
 }
 
-// What cannot work is refused as invalid, with HAProxy's own words or with what to do.
+// An impossible configuration is refused as invalid, with HAProxy's own words or with the next
+// step.
 //
 // proves PROV-5
 func TestWhatCannotWork(t *testing.T) {
@@ -134,7 +135,7 @@ func TestWhatCannotWork(t *testing.T) {
 			t.Errorf("%s: %v, want an invalid one that says %q", name, err, test.says)
 		}
 	}
-	// Slots run out, and come free again.
+	// Slots are used up, and become free again.
 	b := open(t, haproxy.Config{Sockets: socket, Slots: "slot"})
 	members := []balancer.Member{m, member(t, "web-2"), member(t, "web-3")}
 	for i, m := range members {
@@ -152,13 +153,13 @@ func TestWhatCannotWork(t *testing.T) {
 	eventually(t, "it is in service", func() bool { return membership(t, b, members[2]).Confirmed() })
 }
 
-// Slots whose addresses a reload lost send no request to a wrong member once the next one is added.
+// Slots that lost their addresses in a reload send no request to a wrong member after the next Add.
 //
 // proves LB-3
 func TestSlotsThatLostTheirAddresses(t *testing.T) {
 	t.Parallel()
 	p := haproxytest.Start(t, 0)
-	// The addresses of such a template are not restored: it has no name.
+	// A reload does not restore the addresses of this template: it has no name.
 	p.Configure("  server-template slot 1-3 0.0.0.0:0 check inter 2s fastinter 50ms downinter 50ms " +
 		"rise 2 fall 3 disabled")
 	p.Reload()
@@ -194,8 +195,8 @@ func TestSlotsThatLostTheirAddresses(t *testing.T) {
 	}
 }
 
-// An instance that got two slots, from two coordinators at once or by hand, has one after the next
-// Add, and a Drain or a Remove reaches both.
+// An instance with two slots, from two coordinators at once or by hand, has one after the next Add;
+// Drain and Remove reach both.
 //
 // proves LB-3
 func TestAnInstanceWithTwoSlots(t *testing.T) {
@@ -234,8 +235,8 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 	}
 }
 
-// A member that was disabled or removed by hand is put back by the next pass; so is one at which a
-// call was broken off.
+// The next pass restores a member that was disabled or removed by hand, and one whose call was
+// interrupted.
 //
 // proves LB-3
 func TestWhatIsDoneByHandIsMended(t *testing.T) {
@@ -276,7 +277,7 @@ func TestWhatIsDoneByHandIsMended(t *testing.T) {
 			if slots > 0 {
 				return
 			}
-			// One that was moved is removed as it is listed.
+			// A member that was moved is removed as it is listed.
 			if _, err := p.Ask("set server " + server + " addr 127.0.0.9 port 9"); err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +295,7 @@ func TestWhatIsDoneByHandIsMended(t *testing.T) {
 	}
 }
 
-// IPv6 works as IPv4 does, and many servers are read in one go.
+// IPv6 works as IPv4 does, and one command reads many servers.
 func TestManyServersAndIPv6(t *testing.T) {
 	t.Parallel()
 	p := haproxytest.Start(t, 0)
@@ -329,7 +330,7 @@ func TestManyServersAndIPv6(t *testing.T) {
 	}
 }
 
-// Configurations that cannot be are refused with the field that is wrong.
+// Impossible configurations are refused with the name of the wrong field.
 //
 // proves SEC-7
 func TestConfigurationsThatAreRefused(t *testing.T) {

@@ -21,7 +21,7 @@ func (b *Balancer) isSlot(s server) bool {
 func (s server) lostAddress() bool { return s.address == "0.0.0.0" || s.address == "::" }
 
 func (b *Balancer) listSlots(servers []server, recorded []balancer.Member) (out balancer.Target) {
-	of := map[string]string{} // instances by where they are
+	of := map[string]string{} // instances by address and port
 	for _, m := range recorded {
 		of[endpoint(m)] = m.Instance
 	}
@@ -38,15 +38,15 @@ func (b *Balancer) listSlots(servers []server, recorded []balancer.Member) (out 
 	return out
 }
 
-// addSlot makes the member's slot ready, or takes a free one for it. If another coordinator takes
-// the same slot at the same time, one of the two finds out when it reads the slot again; should
-// neither, the next List shows the member that is missing.
+// addSlot makes the member's slot ready, or takes a free one for it. If two coordinators take the
+// same slot at the same time, one of them notices when it reads the slot again; if neither does,
+// the next List shows the missing member.
 func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balancer.Member) error {
 	servers, err := b.servers(ctx, t)
 	if err != nil {
 		return err
 	}
-	// One that lost its address in a reload sends requests nowhere.
+	// A slot that lost its address in a reload sends requests nowhere.
 	var commands []string
 	for i := range servers {
 		if s := &servers[i]; b.isSlot(*s) && s.lostAddress() && !s.maintenance {
@@ -75,7 +75,7 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 	case m.Weight > 0:
 		commands = append(commands, b.set(s.name, fmt.Sprintf("weight %d", m.Weight)))
 	case s.maintenance:
-		commands = append(commands, b.set(s.name, "weight 100%")) // as HAProxy's configuration has it
+		commands = append(commands, b.set(s.name, "weight 100%")) // HAProxy's configuration sets it
 	}
 	if s.checkable && !s.checked {
 		commands = append(commands, "enable health "+b.backend+"/"+s.name)

@@ -23,11 +23,11 @@ type target struct {
 }
 
 const (
-	maxAnswer = 32 << 20 // bytes: some 30,000 servers
+	maxAnswer = 32 << 20 // bytes: about 30,000 servers
 	maxSaid   = 300      // of an answer in an error
 )
 
-// ask sends one line and returns the whole answer. HAProxy closes the connection behind it.
+// ask sends one line and returns the whole answer. HAProxy closes the connection after it.
 func (t *target) ask(ctx context.Context, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func (t *target) exchange(ctx context.Context, line string) (answer string, err 
 		return "", err
 	}
 	defer conn.Close()
-	// What ends the context ends the connection.
+	// The end of the context closes the connection.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if _, err := io.WriteString(conn, line+"\n"); err != nil {
@@ -84,13 +84,13 @@ func (t *target) take(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// firstWords returns the words of a command that name it.
+// firstWords returns the words that identify a command.
 func firstWords(line string) string {
 	words := strings.Fields(line)
 	return strings.Join(words[:min(3, len(words))], " ")
 }
 
-// clip bounds what HAProxy may have us say, and makes one line of it.
+// clip shortens text of HAProxy's to one line of bounded length.
 func clip(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	if len(s) > maxSaid {

@@ -21,17 +21,17 @@ type server struct {
 	maintenance bool
 	drain       bool
 	running     bool
-	checked     bool // its checks are on
-	checkable   bool // it has checks, on or off
+	checked     bool // its checks are enabled
+	checkable   bool // it has checks, enabled or disabled
 	health      int  // counts from 0 to rise+fall-1; from rise on it is up
 	rise, fall  int
 	connections int
-	why         string // HAProxy's word for its status and its last check
+	why         string // HAProxy's words for its status and its last check
 }
 
-// Bits of srv_admin_state and srv_check_state, as HAProxy's management guide names them.
-// Maintenance may be forced, inherited, or come of the resolution of a name; a drain may be forced
-// or inherited.
+// Bits of srv_admin_state and srv_check_state, with the names of HAProxy's management guide.
+// Maintenance may be forced, inherited, or caused by name resolution; a drain may be forced or
+// inherited.
 const (
 	adminMaintenance = 0x01 | 0x02 | 0x20 | 0x40
 	adminDrain       = 0x08 | 0x10
@@ -40,10 +40,10 @@ const (
 	stateStopped     = 0
 )
 
-// stateVersion is the version of "show servers state" that is known.
+// stateVersion is the supported version of "show servers state".
 const stateVersion = "1"
 
-// errChanged: a server came or went between two commands.
+// errChanged: a server was added or removed between two commands.
 var errChanged = errors.New("the servers changed while they were read")
 
 // servers reads all servers of the backend.
@@ -158,7 +158,7 @@ func readServer(fields []string, columns map[string]int, backend string) (s serv
 	return s, err
 }
 
-// readStatistics adds what "show stat BACKEND 4 -1" says of the servers.
+// readStatistics adds the servers' data from "show stat BACKEND 4 -1".
 func readStatistics(text, backend string, servers []server) error {
 	if strings.HasPrefix(text, "No such proxy") {
 		return noBackend(backend)
@@ -222,9 +222,9 @@ func (s *server) addStatistics(row []string, columns map[string]int) error {
 		text := row[columns[name]]
 		if text == "" && strings.HasPrefix(name, "check_") {
 			if s.checked && !s.maintenance {
-				return errChanged // it is in maintenance by now
+				return errChanged // it has entered maintenance since
 			}
-			continue // HAProxy shows them of a server that it checks
+			continue // HAProxy reports them for checked servers
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
@@ -237,8 +237,8 @@ func (s *server) addStatistics(row []string, columns map[string]int) error {
 	return nil
 }
 
-// healthOf returns the server's health. One that was added or enabled begins at rise, where HAProxy
-// calls it up; only the next check that passes takes it beyond.
+// healthOf returns the server's health. A server that was added or enabled starts with the counter
+// at rise, and HAProxy calls it up; only the next successful check raises the counter further.
 func (s server) healthOf() balancer.Health {
 	switch {
 	case !s.checked:

@@ -18,7 +18,7 @@ const (
 	anotherStat = "web,two,2,5,UP,L7OK,2,3,\n"
 )
 
-// A server's health is believed from the first check on that passed since it was enabled.
+// A server's health counts from the first successful check since the server was enabled.
 //
 // proves LB-2
 func TestHealthOfAServer(t *testing.T) {
@@ -57,7 +57,7 @@ func TestHealthOfAServer(t *testing.T) {
 	}
 }
 
-// An answer that is not what is known, or not whole, is an error.
+// An unknown or incomplete answer is an error.
 //
 // proves LB-3
 func TestAnswersThatAreRefused(t *testing.T) {
@@ -114,6 +114,6 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("a server without a name: %+v", s)
 			}
 		}
-		_ = readStatistics(statistics, "web", servers) // it may be wrong, and must not panic
+		_ = readStatistics(statistics, "web", servers) // it may fail, and must not panic
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer/haproxy/haproxytest"
 )
 
-// The suite, with a HAProxy that passes connections on and reads none of them.
+// The suite, with a HAProxy that forwards connections without reading them.
 //
 // proves LB-1, LB-3
 func TestConnectionsOfTCPKeepTheContract(t *testing.T) {

@@ -58,7 +58,7 @@ func addBringsTraffic(s *subject) {
 	}
 }
 
-// noTraffic notes that no client can reach the balancer.
+// noTraffic records that the harness has no address for clients.
 func (s *subject) noTraffic() bool {
 	if s.Front == "" {
 		s.Unproved("nothing here sends traffic through it")
@@ -93,7 +93,7 @@ func addTwice(s *subject) {
 	}
 }
 
-// another returns the balancer as another coordinator has it.
+// another returns the balancer as another coordinator opens it.
 func (s *subject) another() balancer.Balancer {
 	b, err := s.Open()
 	if err != nil {
@@ -114,7 +114,7 @@ func addAtAnotherAddress(s *subject) {
 		s.add(after)
 	}
 	s.awaitServed(after)
-	// Calls for the old address that come late find nothing.
+	// Late calls for the old address find nothing.
 	s.drain(before)
 	s.remove(before)
 	if membership := s.list().Of(after); !membership.Confirmed() {
@@ -122,7 +122,7 @@ func addAtAnotherAddress(s *subject) {
 	}
 	for _, t := range s.list().Targets {
 		if s.b.Capabilities().Leaves {
-			break // what was removed may still be leaving
+			break // the removed member may still be leaving
 		}
 		if len(t.Members) != 1 || t.Members[0].Port != two.port {
 			s.Errorf("listed: %+v", t)
@@ -203,7 +203,7 @@ func healthIsProved(s *subject) {
 	}
 	one := s.start("one")
 	m := s.member(1, one)
-	one.stop() // now nothing listens there
+	one.stop() // nothing listens there any more
 	s.add(m)
 	s.poll(func() (bool, string) {
 		l := s.list()
@@ -222,7 +222,7 @@ func healthIsProved(s *subject) {
 	s.await(m, "down again", balancer.Membership.Unhealthy)
 	s.remove(m)
 	s.awaitGone(m)
-	// What the balancer has seen of an address before counts for nothing.
+	// Earlier health checks of an address do not count.
 	s.add(m)
 	s.poll(func() (bool, string) {
 		l := s.list()

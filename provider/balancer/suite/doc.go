@@ -1,8 +1,8 @@
-// Package suite plays the contract of package balancer against any balancer: it proves its
-// sentences, one promise each, with backends of its own and clients that count every failure. It is
-// no test of Go's, so that a program can run it.
+// Package suite plays the contract of package balancer against any balancer: one case per promise,
+// with backends of its own and clients that count every failure. It does not need package testing,
+// so that a command can run it.
 //
-// A promise is proved, has failed, or is not proved: because the balancer says that it cannot keep
-// it, or because nothing here can bring about what it is about. What is not proved in part is not
-// proved.
+// A promise is proved, has failed, or is not proved: because the balancer does not have the
+// capability, or because the harness cannot cause the situation. A promise that is proved in part
+// counts as not proved.
 package suite

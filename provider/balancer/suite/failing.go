@@ -22,7 +22,7 @@ func forgottenIsPutBack(s *subject) {
 	if err := s.Forget(); err != nil {
 		s.Fatalf("have it forget: %v", err)
 	}
-	// Whatever is left of them: a pass of a coordinator makes it right.
+	// In any of these states, one pass of a coordinator corrects the members.
 	s.poll(func() (bool, string) {
 		l, err := s.b.List(s.ctx(), s.shard, s.records())
 		if err != nil || len(l.Silent()) > 0 {
@@ -66,7 +66,7 @@ func endedContext(s *subject) {
 	}
 }
 
-// broken returns the case of one way to fail: calls fail in time, and nothing is concluded.
+// broken returns the case of one failure: calls return an error in time, and nothing is concluded.
 //
 // proves LB-2, LB-3
 func broken(way Way) func(*subject) {
@@ -80,7 +80,7 @@ func broken(way Way) func(*subject) {
 		s.record(other)
 		mended := sync.OnceFunc(s.Break[way]())
 		s.later(mended)
-		timely := s.b.Capabilities().CallTimeout + 10*time.Second // and some time for this machine
+		timely := s.b.Capabilities().CallTimeout + 10*time.Second // and some time for a loaded machine
 		calls := []struct {
 			name string
 			do   func(context.Context) error
@@ -88,7 +88,7 @@ func broken(way Way) func(*subject) {
 			{"List", func(ctx context.Context) error {
 				l, err := s.b.List(ctx, s.shard, s.records())
 				if err == nil && way == Refuses && l.Of(m).Confirmed() {
-					return provider.ErrCredentials // who may change nothing may perhaps read
+					return provider.ErrCredentials // a client without the right to change may have the right to read
 				}
 				if err == nil {
 					s.Errorf("a balancer of which no target answers listed %+v", l)
@@ -116,7 +116,7 @@ func broken(way Way) func(*subject) {
 			}
 		}
 		mended()
-		// Drain and Remove may have had their effect, and so may Add. A pass makes it right.
+		// Add, Drain and Remove may have had their effect. A pass corrects the members.
 		s.poll(func() (bool, string) {
 			l, err := s.b.List(s.ctx(), s.shard, s.records())
 			if err != nil || len(l.Silent()) > 0 {

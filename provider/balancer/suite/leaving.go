@@ -102,7 +102,7 @@ func removeDuringADrain(s *subject) {
 		s.Errorf("20 requests went to %v after the other was removed", got)
 	}
 	one.release()
-	<-under.done // cut or answered, but ended
+	<-under.done // cut or answered
 	s.awaitGone(m1)
 }
 

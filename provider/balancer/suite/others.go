@@ -66,8 +66,8 @@ func anotherShardIsLeftAlone(s *subject) {
 	}
 }
 
-// Two coordinators act at once: one was deposed and does not know it. Each passes over all members
-// until they are as they should be.
+// Two coordinators act at once: one was deposed and has not noticed. Each makes passes over all
+// members until they are correct.
 //
 // proves LB-3
 func manyAtOnce(s *subject) {
@@ -82,7 +82,7 @@ func manyAtOnce(s *subject) {
 		var wg sync.WaitGroup
 		for _, b := range coordinators {
 			for _, m := range members {
-				wg.Go(func() { _ = do(b, m) }) // what fails is done again at the next pass
+				wg.Go(func() { _ = do(b, m) }) // the next pass repeats failed calls
 			}
 		}
 		wg.Wait()

@@ -23,13 +23,13 @@ type subject struct {
 	base  context.Context
 	b     balancer.Balancer
 	shard string
-	word  string // of the IDs of this case
+	word  string // of the IDs in this case
 
 	lock     sync.Mutex
-	recorded map[string]balancer.Member // as a coordinator records them: before it adds
+	recorded map[string]balancer.Member // recorded before Add, as coordinators do
 }
 
-// findings are what a case found, and what is to be cleared away after it.
+// findings are the results of a case, and its cleanup.
 type findings struct {
 	proof.Findings
 	mu      sync.Mutex
@@ -38,14 +38,14 @@ type findings struct {
 
 func word() string { return strings.ToLower(rand.Text()[:10]) }
 
-// later has something done at the end of the case.
+// later adds a function to the cleanup at the end of the case.
 func (s *subject) later(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closers = append(s.closers, do)
 }
 
-// clear removes what the case left behind, even if the suite is interrupted.
+// clear removes the case's members, even if the suite is interrupted.
 func (s *subject) clear() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.base), s.Patience)
 	defer cancel()
@@ -117,12 +117,12 @@ func (s *subject) list() balancer.Listing {
 	return l
 }
 
-// poll looks until it is done, or fails the case with what it saw last.
+// poll repeats a look until it is done, or fails the case with the last observation.
 func (s *subject) poll(look func() (done bool, saw string)) {
 	s.Await(s.base, s.Poll, s.Patience+s.b.Capabilities().Consistency, look)
 }
 
-// await polls List until the instance stands as it should.
+// await polls List until the instance's membership meets a condition.
 func (s *subject) await(m balancer.Member, what string, so func(balancer.Membership) bool) {
 	s.poll(func() (bool, string) {
 		l := s.list()
@@ -146,7 +146,7 @@ func (s *subject) serve(members ...balancer.Member) {
 	}
 }
 
-// patient is a balancer whose caller waits when it is throttled, as a coordinator does.
+// patient is a balancer whose caller waits when it is throttled, as coordinators do.
 type patient struct{ balancer.Balancer }
 
 func (p patient) Add(ctx context.Context, shard string, m balancer.Member) error {

@@ -8,40 +8,40 @@ import (
 	"github.com/leasehold/leasehold/provider/proof"
 )
 
-// Harness is what the suite must be told of a balancer. What is left out is not proved.
+// Harness describes a balancer to the suite. Promises that need an omitted field are not proved.
 type Harness struct {
-	// Open returns a balancer ready for use, each time as another coordinator would. What the suite
-	// adds, it removes.
+	// Open returns a balancer ready for use, each time as another coordinator would. The suite
+	// removes the members that it adds.
 	Open func() (balancer.Balancer, error)
-	// Front is where clients reach the balancer by HTTP; "": no traffic is sent.
+	// Front is the HTTP address of the balancer for clients; "": no traffic is sent.
 	Front string
 	// Host is the address that the suite's backends listen on. Default 127.0.0.1.
 	Host string
-	// Use is how members are used.
+	// Use is the use of all members.
 	Use balancer.Use
-	// Forget has the balancer start again or reload, as its operators do it.
+	// Forget restarts or reloads the balancer as its operators do.
 	Forget func() error
-	// Foreign adds an entry by hand that is not the shard's, at that address.
+	// Foreign adds an entry by hand, at that address, that is not the shard's.
 	Foreign func(address string, port int) error
-	// ForeignStands reports whether that entry is as it was.
+	// ForeignStands reports whether that entry is unchanged.
 	ForeignStands func(address string, port int) (bool, error)
-	// Break has every target fail in a way, until mend is called.
+	// Break makes every target fail in one way, until mend is called.
 	Break map[Way]func() (mend func())
 
 	Patience time.Duration // for a balancer's checks and reloads; default 30s
-	Poll     time.Duration // how often List is asked while waiting; default 10ms
+	Poll     time.Duration // pause between two Lists while waiting; default 10ms
 }
 
-// Way is how a balancer fails.
+// Way is a kind of failure of a balancer.
 type Way string
 
-// The ways in which a balancer fails.
+// The kinds of failure.
 const (
-	IsDown        Way = "down"        // nothing answers there
-	Hangs         Way = "hangs"       // it takes connections and answers nothing
+	IsDown        Way = "down"        // it accepts no connections
+	Hangs         Way = "hangs"       // it accepts connections and answers nothing
 	TalksNonsense Way = "nonsense"    // its answers cannot be read
 	AnswersPart   Way = "part"        // its answers end in the middle
-	Refuses       Way = "credentials" // it does not allow it
+	Refuses       Way = "credentials" // it refuses the credentials
 )
 
 // promises are the cases of the suite, in order.
@@ -73,7 +73,7 @@ var promises = []struct {
 	{"WhenItRefuses", broken(Refuses)},
 }
 
-// Promises returns the names of what the suite proves, in order.
+// Promises returns the names of the promises, in order.
 func Promises() []string {
 	names := make([]string, len(promises))
 	for i, p := range promises {
@@ -82,7 +82,7 @@ func Promises() []string {
 	return names
 }
 
-// Outcome is what the suite found of one promise.
+// Outcome is the suite's result for one promise.
 type Outcome = proof.Outcome
 
 // The outcomes.
@@ -92,7 +92,7 @@ const (
 	NotProved = proof.NotProved
 )
 
-// Result is what came of one promise.
+// Result is an outcome with its reasons.
 type Result = proof.Result
 
 // Check plays one promise.
@@ -120,7 +120,7 @@ func Check(ctx context.Context, h Harness, promise string) Result {
 	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
 }
 
-// run plays a case, and removes what it left.
+// run plays a case, and removes its members.
 func (s *subject) run(test func(*subject)) {
 	b, err := s.Open()
 	if err != nil {

@@ -16,7 +16,7 @@ type backend struct {
 	name     string
 	port     int
 	server   *http.Server
-	asked    atomic.Int64  // by clients of the suite
+	asked    atomic.Int64  // requests by the suite's clients
 	entered  chan struct{} // gets a token when a slow request has arrived
 	released chan struct{} // ends slow requests when it is closed
 	once     sync.Once
@@ -49,15 +49,15 @@ func (s *subject) startAt(name string, port int) *backend {
 	return b
 }
 
-// stop ends the backend, and what it has under way.
+// stop ends the backend and its requests.
 func (b *backend) stop() {
 	b.release()
-	_ = b.server.Close() // its connections break, which is what is wanted
+	_ = b.server.Close() // it breaks its connections, as intended
 }
 
 func (b *backend) release() { b.once.Do(func() { close(b.released) }) }
 
-// The paths that clients of the suite ask for; all others are checks.
+// Paths of requests by the suite's clients; requests for other paths are health checks.
 const (
 	quickPath = "/suite/quick"
 	slowPath  = "/suite/slow"
@@ -76,7 +76,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case quickPath:
 		b.asked.Add(1)
 	}
-	_, _ = io.WriteString(w, b.name) // a client that has gone is its own affair
+	_, _ = io.WriteString(w, b.name) // the client may be gone
 }
 
 // client sends each request on a connection of its own.
@@ -104,8 +104,8 @@ func (s *subject) ask(client *http.Client, path string) (name string, err error)
 	return string(text), err
 }
 
-// traffic sends so many requests one after the other, and returns how many each backend answered.
-// None may fail.
+// traffic sends requests one after the other, and returns how many each backend answered. None may
+// fail.
 func (s *subject) traffic(requests int) map[string]int {
 	client := s.client()
 	got := map[string]int{}
@@ -119,14 +119,14 @@ func (s *subject) traffic(requests int) map[string]int {
 	return got
 }
 
-// slow is a request that is under way until its backend is released.
+// slow is a request that is in progress until its backend is released.
 type slow struct {
 	name string
 	err  error
 	done chan struct{}
 }
 
-// begin sends slow requests until one has arrived at the backend, and returns that one.
+// begin sends slow requests until one arrives at the backend, and returns it.
 func (s *subject) begin(at *backend, members int) *slow {
 	for range 10 * members {
 		r := &slow{done: make(chan struct{})}

@@ -6,8 +6,8 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 )
 
-// api is what is used of the SDK's client. As in provider/ec2 the client itself is no field of
-// anything that becomes an interface, so that the linker leaves its other methods out.
+// api are the operations of the SDK's client in use. As in provider/ec2, no field that becomes an
+// interface holds the client itself, so that the linker drops its other methods.
 type api struct {
 	DescribeTargetGroups operation[elb.DescribeTargetGroupsInput, elb.DescribeTargetGroupsOutput]
 	DescribeTargetHealth operation[elb.DescribeTargetHealthInput, elb.DescribeTargetHealthOutput]

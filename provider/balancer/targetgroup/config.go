@@ -19,7 +19,8 @@ import (
 type Config struct {
 	Region   string `json:"region"`
 	Endpoint string `json:"endpoint,omitempty"` // of a compatible cloud; default: Amazon's for the region
-	// Secrets names the shard's secrets with the access key. Without it the SDK looks for credentials.
+	// Secrets names the shard's secrets with the access key. Without it the SDK looks for
+	// credentials.
 	Secrets *amazon.Secrets `json:"secrets,omitempty"`
 	// TargetGroups are the ARNs of the groups. A member joins all of them.
 	TargetGroups []string `json:"arns"`
@@ -27,7 +28,7 @@ type Config struct {
 	CallsPerMinute int `json:"calls_per_minute,omitempty"`
 	// CallTimeout is how long one call may take. Default 30s.
 	CallTimeout string `json:"call_timeout,omitempty"`
-	// Consistency is how long Amazon may take to show what was done. Default 10s.
+	// Consistency is how long Amazon may take to show a change. Default 10s.
 	Consistency string `json:"consistency,omitempty"`
 
 	Client elb.HTTPClient `json:"-"` // for tests; default: amazon.Client
@@ -98,7 +99,7 @@ func (c Config) open(ctx context.Context) (*Balancer, error) {
 	return b, nil
 }
 
-// newClient makes the SDK's client. It repeats nothing by itself.
+// newClient returns the SDK's client, without retries.
 func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error) {
 	if c.Client == nil {
 		client, err := amazon.Client(requestTimeout)
@@ -125,5 +126,5 @@ func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error)
 
 var _ balancer.SecretUser = (*Balancer)(nil)
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets the lookup of the shard's secrets.
 func (b *Balancer) UseSecrets(lookup func(name string) (string, error)) { b.lookup = lookup }

@@ -27,7 +27,7 @@ func (b *Balancer) call(ctx context.Context, scope string, request func(context.
 	kind := provider.Temporary
 	switch {
 	case code == "":
-		// No answer, or one that cannot be read; or an error of the credentials' source, which has its
+		// No answer, or an unreadable one; or an error of the credentials' source, which has its
 		// kind.
 		return err
 	case amazon.Throttles(code):

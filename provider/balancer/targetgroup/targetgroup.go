@@ -29,7 +29,7 @@ type Balancer struct {
 	lookup      func(name string) (string, error)
 
 	mu     sync.Mutex
-	looked map[string]bool // groups that were seen to take IP addresses
+	looked map[string]bool // groups known to take IP addresses
 }
 
 var _ balancer.Balancer = (*Balancer)(nil)
@@ -45,7 +45,7 @@ func (b *Balancer) Capabilities() balancer.Capabilities {
 // Validate refuses weights and settings: there are none.
 func (b *Balancer) Validate(u balancer.Use) error { return balancer.CheckUse(b.Capabilities(), u) }
 
-// Add registers the member in every group. One that drains is registered anew.
+// Add registers the member in every group, also a draining one.
 func (b *Balancer) Add(ctx context.Context, shard string, m balancer.Member) error {
 	if err := b.Validate(m.Use); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (b *Balancer) Add(ctx context.Context, shard string, m balancer.Member) err
 	})
 }
 
-// Drain deregisters the member in every group: then it drains for the group's deregistration delay.
+// Drain deregisters the member in every group: it then drains for the group's deregistration delay.
 func (b *Balancer) Drain(ctx context.Context, shard string, m balancer.Member) error {
 	return b.change(ctx, shard, m, func(ctx context.Context, group string) error { return b.deregister(ctx, group, m) })
 }
@@ -124,7 +124,7 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 	}))
 }
 
-// change does something to a member in every group at once.
+// change applies a change of a member to every group at once.
 func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
 	do func(context.Context, string) error,
 ) error {
@@ -153,7 +153,7 @@ func (b *Balancer) each(ctx context.Context, do func(context.Context, string) ba
 	return balancer.Each(names, func(i int) balancer.Target { return do(ctx, b.groups[i]) })
 }
 
-// look makes sure, once, that a group's targets are IP addresses.
+// look makes sure, once per group, that its targets are IP addresses.
 func (b *Balancer) look(ctx context.Context, group string) error {
 	b.mu.Lock()
 	looked := b.looked[group]
@@ -182,11 +182,11 @@ func (b *Balancer) look(ctx context.Context, group string) error {
 	return nil
 }
 
-// target is a target as a group has it.
+// target is a group's entry.
 type target struct {
 	at     netip.AddrPort
 	status balancer.Status // without the instance
-	absent bool            // it was asked for, and is not registered
+	absent bool            // requested by name, and not registered
 }
 
 // health reads some targets of a group, or all.
@@ -246,10 +246,10 @@ func read(d types.TargetHealthDescription) (t target, err error) {
 		}
 		t.status.Health = balancer.Checking
 	case types.TargetHealthStateEnumUnused:
-		// No load balancer uses the group, or not in this zone: it gets no traffic, and that is not its
-		// fault.
+		// No load balancer uses the group, or not in this zone: it gets no traffic for another
+		// reason than its health.
 		t.status.Health = balancer.Checking
-	default: // initial, and what later versions of the API may say: it proves nothing
+	default: // initial, or a value of a later API: it proves nothing
 		t.status.Health = balancer.Checking
 	}
 	return t, nil

@@ -30,7 +30,7 @@ const (
 	other = "arn:aws:elasticloadbalancing:test-1:123456789012:targetgroup/api/0123456789abcdef"
 )
 
-// account returns what the server of most tests has.
+// account returns the account of most tests.
 func account() targetgrouptest.Config {
 	return targetgrouptest.Config{
 		Region: "test-1", Keys: map[string]string{"AKIATEST": "s3cret"}, Groups: map[string]targetgrouptest.Group{
@@ -54,7 +54,7 @@ func serve(t *testing.T, c targetgrouptest.Config) *cloud {
 	w.proxy = faultproxy.New(w.server, 1)
 	over := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.hangs.Load() {
-			_, _ = r.Body.Read(make([]byte, 1<<16)) // else its end is not noticed
+			_, _ = r.Body.Read(make([]byte, 1<<16)) // else the end of the request is not noticed
 			<-r.Context().Done()
 			return
 		}
@@ -69,7 +69,7 @@ func serve(t *testing.T, c targetgrouptest.Config) *cloud {
 	return w
 }
 
-// open opens a balancer of a coordinator's own.
+// open opens a balancer as one coordinator.
 func (w *cloud) open(groups ...string) (*targetgroup.Balancer, error) {
 	transport := &http.Transport{}
 	w.t.Cleanup(transport.CloseIdleConnections)
@@ -103,7 +103,7 @@ func refusal(status int, code string) faultproxy.Answer {
 	}
 }
 
-// The suite, with a server of ours that balances no traffic.
+// The suite, with a test server that balances no traffic.
 //
 // proves LB-1, LB-3, PROV-5
 func TestTargetGroupsKeepTheContract(t *testing.T) {
@@ -153,7 +153,7 @@ func TestTargetGroupsKeepTheContract(t *testing.T) {
 
 var member = balancer.Member{Instance: "web-1", Address: "127.0.0.1", Port: 9}
 
-// What Amazon answers becomes the kind of error that a coordinator acts on, and is sent once.
+// Amazon's errors get the kinds that coordinators act on, and requests are sent once.
 //
 // proves PROV-5
 func TestErrorsHaveKinds(t *testing.T) {
@@ -227,7 +227,7 @@ func TestAnswersThatAreLost(t *testing.T) {
 	if err := b.Drain(t.Context(), "sh1", member); err == nil || membership().Draining != 1 {
 		t.Errorf("Drain whose answer was lost: %v, %+v", err, membership())
 	}
-	// What drains is not deregistered again, which would begin its drain anew.
+	// A draining member is not deregistered again, which would restart its drain.
 	before := w.server.Requests("DeregisterTargets")
 	for range 3 {
 		if err := b.Remove(t.Context(), "sh1", member); err != nil {
@@ -239,8 +239,7 @@ func TestAnswersThatAreLost(t *testing.T) {
 	}
 }
 
-// A member joins all groups; one of which Amazon refuses or does not know is told apart from the
-// others.
+// A member joins all groups; a group that Amazon refuses or does not know is reported separately.
 //
 // proves LB-2, LB-3
 func TestSeveralGroups(t *testing.T) {
@@ -272,8 +271,8 @@ func TestSeveralGroups(t *testing.T) {
 	}
 }
 
-// Requests are bounded: one whose turn would come too late is not sent, and says when to come
-// again.
+// Requests are bounded: a request whose turn is too far away is not sent, and its error says when
+// to repeat it.
 //
 // proves PROV-5
 func TestThrottles(t *testing.T) {
@@ -291,7 +290,7 @@ func TestThrottles(t *testing.T) {
 	}
 }
 
-// What cannot work is refused with what to do.
+// Impossible configurations are refused with the next step.
 //
 // proves SEC-7
 func TestWhatIsRefused(t *testing.T) {

@@ -18,21 +18,21 @@ import (
 	"github.com/leasehold/leasehold/provider/amazon/amazontest"
 )
 
-// Config is what the account has.
+// Config describes the account.
 type Config struct {
 	Region  string
 	Keys    map[string]string // access keys and their secrets
 	Session string            // the session token that requests must have; "" is none
 	Groups  map[string]Group  // by ARN
 
-	PerSecond float64 // requests that are allowed; 0: no limit
+	PerSecond float64 // allowed requests; 0: no limit
 	Burst     int
 }
 
 // Group is a target group.
 type Group struct {
 	Type   string        // of its targets: ip or instance
-	Most   int           // targets that it may have; 0: no limit
+	Most   int           // the most targets; 0: no limit
 	Checks time.Duration // between two checks
 	Delay  time.Duration // the deregistration delay
 	Unused bool          // no load balancer uses it
@@ -52,7 +52,7 @@ type Server struct {
 
 type target struct {
 	checked, healthy bool
-	leaves           time.Time // when it is gone; zero: it does not drain
+	leaves           time.Time // the end of its drain; zero: it does not drain
 }
 
 // New makes an account, and starts the checks of its target groups.
@@ -81,7 +81,7 @@ func (s *Server) Close() {
 	s.checks.Wait()
 }
 
-// Requests returns how often each action was asked for.
+// Requests returns the number of requests by action.
 func (s *Server) Requests(action string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Server) Deregister(arn string, at netip.AddrPort) bool {
 	return t != nil && t.leaves.IsZero()
 }
 
-// check checks the targets of a group until the end.
+// check checks the targets of a group until the server is closed.
 func (s *Server) check(ctx context.Context, arn string, g Group) {
 	again := time.NewTicker(g.Checks)
 	defer again.Stop()
