@@ -35,10 +35,12 @@ const (
 // Problems lists the problems of a shard, the shard's own first.
 func Problems(st *Shard, now time.Time) []Problem {
 	found := append([]Problem{}, shardProblems(st, now)...)
+	shared, covered := refusalProblems(st, now)
+	found = append(found, shared...)
 	for _, g := range st.Groups {
 		for _, p := range GroupProblems(g, st.Leads, now) {
-			if p.Topic == reason.TopicHold && st.Shard.Record.Hold != nil {
-				continue // the shard's own problem covers all groups
+			if p.Topic == reason.TopicHold && st.Shard.Record.Hold != nil || covered[p.said()] {
+				continue // a problem of the shard's own covers all groups
 			}
 			found = append(found, p)
 		}

@@ -331,6 +331,9 @@ func TestProblemsOfTheShard(t *testing.T) {
 			Schema: store.Schema, Name: "chat", Since: x.now.Add(-time.Hour), Why: "503",
 		})
 		x.put(x.keys.Of(store.KindExtras)+"web-9-z", store.Extra{Schema: store.Schema, Provider: "mem", Since: x.now})
+		x.put(x.keys.Of(store.KindExtras)+"web-8-y", store.Extra{
+			Schema: store.Schema, Provider: "mem", Ref: "copy-1", Foreign: true, Gone: true, Since: x.now,
+		})
 		ctx, stop := context.WithCancel(x.t.Context())
 		go observe.Run(ctx, x.views, "coord-a", func(context.Context) (store.Members, error) {
 			return store.Members{
@@ -343,6 +346,7 @@ func TestProblemsOfTheShard(t *testing.T) {
 		for _, want := range []string{
 			"webhook chat WEB-3 it has taken no event for 1h: 503",
 			"1 machine has the shard's tag, no record and no agent: web-9-z",
+			"PROV-4 1 machine has the tags of an instance without a record, not made by Leasehold and left alone: copy-1",
 			"etcd one DAY-3 it does not answer", "coord-a DAY-3 its certificate for etcd ends",
 		} {
 			if !strings.Contains(found, want) {
