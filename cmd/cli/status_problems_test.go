@@ -55,7 +55,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 				Rule: "REC-13", Kind: store.BlockedByPause, Work: store.WorkAll, Of: store.BlockedFacts{Group: "web"},
 			}},
 			[]string{
-				"web", "REC-13", "all changes: the group is paused; until leasehold group resume web",
+				"web", "REC-13", "all changes: the group is paused",
 				"leasehold group resume web",
 			},
 		},
