@@ -12,12 +12,12 @@ import (
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
-// The signs of a bar, as the grid has them, and of lines.
+// The signs of a bar, as in the grid, and of lines.
 const barWidth = 30
 
 var heights = []rune("▁▂▃▄▅▆▇█")
 
-// change shows a roll, when planned work may begin, and what it leaves alone.
+// change shows a roll, when planned work may begin, and the instances that it leaves alone.
 func (s *screen) change(v *view.Group, now time.Time) {
 	if r := v.Roll; r != nil {
 		s.title("roll to " + r.Template)
@@ -85,7 +85,7 @@ func (s *screen) change(v *view.Group, now time.Time) {
 	}
 }
 
-// canaries says how far the first instances of a roll are.
+// canaries describes the progress of the first instances of a roll.
 func canaries(c *view.Canary) string {
 	text := fmt.Sprintf("%d of %d canaries", len(c.Slots), c.Of)
 	for i, n := range c.Slots {
@@ -127,7 +127,7 @@ func opening(p view.Planned, now time.Time) string {
 	return text
 }
 
-// rollBar draws how far a roll is in a zone.
+// rollBar draws the progress of a roll in a zone.
 func (s *screen) rollBar(z view.RollZone) string {
 	bar, done, drawn := "", 0, 0
 	for _, p := range []struct {
@@ -137,7 +137,7 @@ func (s *screen) rollBar(z view.RollZone) string {
 		done += p.n
 		to := barWidth * done / max(1, z.All())
 		if p.n > 0 && to == drawn && to < barWidth {
-			to++ // the least is seen too
+			to++ // even a small part is visible
 		}
 		bar += s.styled(p.kind, strings.Repeat(p.sign, max(0, to-drawn)))
 		drawn = max(drawn, to)
@@ -188,7 +188,7 @@ func (s *screen) load(v *view.Group, now time.Time) {
 		blocks(s, v.Trend, 100, func(m view.Moment) (time.Time, float64) { return m.At, m.Memory }), last.Memory)})
 }
 
-// blocks draws numbers as a line of blocks, the newest at its end.
+// blocks draws numbers as a line of blocks, the newest last.
 func blocks[T any](s *screen, trend []T, most float64, of func(T) (time.Time, float64)) string {
 	width := max(10, min(60, s.Width-34))
 	out := []rune(strings.Repeat(" ", width))
@@ -203,7 +203,7 @@ func blocks[T any](s *screen, trend []T, most float64, of func(T) (time.Time, fl
 	return string(out)
 }
 
-// axis shows what was decided in the last hour, and what went on, a column for some minutes.
+// axis shows the decisions of the last hour in lanes, and the bands below them.
 func (s *screen) axis(v view.Axis) {
 	s.title(fmt.Sprintf("time, from %s to %s UTC, a column for %s", v.From.UTC().Format("15:04"),
 		v.To.UTC().Format("15:04"), output.Age(v.To, v.To.Add(-v.Step))))

@@ -37,7 +37,7 @@ func (m *model) drawEvents(s *screen, at *spot, now time.Time) {
 	}
 }
 
-// recent is what was decided last.
+// recent lists the last decisions.
 func (s *screen) recent(entries []journal.Entry, now time.Time) {
 	s.title("decided last")
 	if len(entries) == 0 {

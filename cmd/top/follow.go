@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// follower has a shard in memory, at the cost of one watch for records and one for the journal.
+// follower keeps a shard in memory, at the cost of one watch for records and one for the journal.
 type follower struct {
 	views   *view.Source
 	cache   *cache.Cache
@@ -50,7 +50,7 @@ func follow(ctx context.Context, cfg Config, st store.Store) (f *follower, wait 
 	}
 }
 
-// revision is up to which the shard is in memory.
+// revision is the revision of the shard in memory.
 func (f *follower) revision() (rev store.Revision) {
 	f.cache.View(func(c *cache.Content) { rev = c.Revision })
 	return rev
@@ -59,14 +59,14 @@ func (f *follower) revision() (rev store.Revision) {
 func (f *follower) touch() {
 	select {
 	case f.dirty <- struct{}{}:
-	default: // it is dirty already
+	default: // a signal is pending
 	}
 }
 
-// Listed is called by the cache, as are the next two.
+// Listed implements cache.Listener, as the next two do.
 func (f *follower) Listed(*cache.Content) { f.touch() }
 
-// Changed notes a change that can be seen.
+// Changed signals a change that can be seen.
 func (f *follower) Changed(_ *cache.Content, changes []cache.Change) {
 	for _, c := range changes {
 		if !c.Same {
@@ -76,5 +76,5 @@ func (f *follower) Changed(_ *cache.Content, changes []cache.Change) {
 	}
 }
 
-// Interrupted notes that what is shown is getting old.
+// Interrupted signals that what is shown gets old.
 func (f *follower) Interrupted(error) { f.touch() }

@@ -134,7 +134,7 @@ func (s *screen) grid(cells []view.Cell) {
 	}
 }
 
-// legend counts the kinds of states with their signs.
+// legend counts instances by state, with their signs.
 func legend(counts map[string]int) string {
 	var parts []string
 	for _, kind := range view.Kinds {

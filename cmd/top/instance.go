@@ -51,7 +51,7 @@ func (m *model) drawInstance(s *screen, at *spot, now time.Time) {
 	}
 }
 
-// facts are how it is now.
+// facts shows the present state.
 func (s *screen) facts(v *view.Instance, now time.Time) {
 	s.title("now")
 	if !v.There {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
-// refreshEvery is how often the screen changes at most.
+// refreshEvery is the shortest time between two changes of the screen.
 const refreshEvery = 250 * time.Millisecond
 
 type kind int
@@ -31,13 +31,13 @@ type place struct {
 	instance string
 }
 
-// spot is a place that is open, with what is chosen in it.
+// spot is an open place, with the selection in it.
 type spot struct {
 	place
 	filter string
 	chosen int    // the line with the cursor
-	key    string // what it leads to: lines come and go above it
-	top    int    // the first line that is shown
+	key    string // the key of that line: lines come and go above it
+	top    int    // the first visible line
 }
 
 // model is the state of the program.
@@ -47,15 +47,15 @@ type model struct {
 	views  *view.Source
 	width  int
 	height int
-	open   []spot // the last one is shown
-	typing bool   // into the filter
+	open   []spot // the last one is visible
+	typing bool   // the keys go to the filter
 	screen screen // as derived last
 
 	reported reported
 }
 
 type (
-	changed struct{}  // something was read
+	changed struct{}  // something has changed
 	paused  struct{}  // the next change may be shown
 	tick    time.Time // ages count on
 )
@@ -66,7 +66,7 @@ func newModel(cfg Config, f *follower) *model {
 	return m
 }
 
-// Init is called by bubbletea, as are Update and View.
+// Init implements tea.Model, as Update and View do.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.await(), everySecond()) }
 
 // await waits for the next change.
@@ -85,7 +85,7 @@ func everySecond() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// Update takes up what happened.
+// Update handles a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -211,7 +211,7 @@ func (m *model) leave() {
 	m.derive()
 }
 
-// derive makes the lines of the place that is open. The cursor stays at what it was at.
+// derive makes the lines of the open place. The cursor stays on the same item.
 func (m *model) derive() {
 	at := m.at()
 	m.screen = m.draw(at)
@@ -226,11 +226,11 @@ func (m *model) derive() {
 	first := at.key == ""
 	m.choose(i)
 	if first {
-		at.top = 0 // a place is read from its head
+		at.top = 0 // a new place is read from its beginning
 	}
 }
 
-// choose puts the cursor on a line and keeps it in sight; -1: nothing can be chosen.
+// choose puts the cursor on a line and scrolls it into view; -1: nothing can be selected.
 func (m *model) choose(i int) {
 	at := m.at()
 	if i < 0 {
@@ -243,7 +243,7 @@ func (m *model) choose(i int) {
 	at.top = max(0, min(at.top, len(m.screen.lines)-m.room()))
 }
 
-// move moves the cursor by one; where there is nothing more to choose, the text moves.
+// move moves the cursor by one; if there is nothing more to select, it scrolls.
 func (m *model) move(by int) {
 	at := m.at()
 	i := m.screen.next(at.chosen, by, selectable)
@@ -255,13 +255,13 @@ func (m *model) move(by int) {
 	m.choose(i)
 }
 
-// slide moves the text by some lines, without the cursor.
+// slide scrolls by some lines, without the cursor.
 func (m *model) slide(by int) {
 	at := m.at()
 	at.top = max(0, min(at.top+by, len(m.screen.lines)-m.room()))
 }
 
-// scroll moves the text, and the cursor with it.
+// scroll scrolls, and moves the cursor along.
 func (m *model) scroll(by int) {
 	at := m.at()
 	m.slide(by)
@@ -281,5 +281,5 @@ func (m *model) nextProblem() {
 	}
 }
 
-// room is how many lines there are between head and foot.
+// room is the number of lines between head and foot.
 func (m *model) room() int { return max(1, m.height-3) }

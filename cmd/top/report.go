@@ -10,18 +10,19 @@ import (
 
 const (
 	reportSpan = 7 * 24 * time.Hour
-	// reportEvery is how old a report gets: it is computed from the whole journal in memory.
+	// reportEvery is the age at which a report is made anew: it is computed from the whole journal
+	// in memory.
 	reportEvery = 10 * time.Second
 )
 
-// reported is a report as it was computed last.
+// reported is the last report.
 type reported struct {
 	group string
 	at    time.Time
 	doc   review.Report
 }
 
-// report is how well groups were kept; false: nothing was read yet.
+// report returns how well groups were kept; false: nothing was read yet.
 func (m *model) report(group string, now time.Time) (review.Report, bool) {
 	r := &m.reported
 	if since := now.Sub(r.at); r.group == group && since >= 0 && since < reportEvery {
@@ -34,7 +35,7 @@ func (m *model) report(group string, now time.Time) (review.Report, bool) {
 	return doc, read
 }
 
-// drawReport shows how well groups were kept, or all that is known of one (DAY-5).
+// drawReport shows how well groups were kept, or one group in full (DAY-5).
 func (m *model) drawReport(s *screen, at *spot, now time.Time) {
 	s.command = "leasehold report"
 	if at.group != "" {
@@ -70,7 +71,7 @@ func (s *screen) reportTable(doc review.Report) {
 		rows = append(rows, line{to: place{kind: ofReport, group: g.Name}, name: "report"})
 	}
 	t := output.ReportTable(doc)
-	if s.Width < 100 { // the page of the group has what is left out
+	if s.Width < 100 { // the page of the group shows the rest
 		for i, c := range t.Columns {
 			t.Columns[i].Wide = c.Wide || slices.Contains([]string{"WORST", "DETECT-P95", "HEAL-WORST"}, c.Title)
 		}

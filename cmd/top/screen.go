@@ -15,11 +15,11 @@ import (
 type line struct {
 	text string
 	to   place // what it leads to
-	bad  bool  // n stops here
+	bad  bool  // the key n stops here
 	name string
 }
 
-// key tells lines apart that can be chosen.
+// key identifies a line that can be selected.
 func (l *line) key() string {
 	if l.to.kind == nowhere {
 		return ""
@@ -33,7 +33,7 @@ func selectable(l line) bool { return l.to.kind != nowhere }
 type screen struct {
 	output.Screen
 	lines   []line
-	command string // says the same
+	command string // prints the same
 }
 
 // next returns the next line of a kind in a direction; -1: there is none.
@@ -58,7 +58,7 @@ func (s *screen) title(text string) {
 	s.add(line{text: s.Dim(text)})
 }
 
-// wrapped adds a text after a prefix, in as many lines as it needs; the first one can be chosen.
+// wrapped adds a text after a prefix, in as many lines as it needs; the first one can be selected.
 func (s *screen) wrapped(l line, prefix, text string, style func(string) string) {
 	indent := ansi.StringWidth(prefix)
 	for i, part := range output.Folded(reason.OneLine(text), max(20, s.Width-indent-1)) {
@@ -71,12 +71,12 @@ func (s *screen) wrapped(l line, prefix, text string, style func(string) string)
 	}
 }
 
-// table adds rows with a cursor. Where a row is wider than the screen, the column that may be cut
-// is.
+// table adds rows that can be selected. If rows are wider than the screen, the column that may be
+// cut is cut.
 func (s *screen) table(t output.Table, rows []line) {
 	var b strings.Builder
 	on := output.Screen{W: &b, Terminal: true, Width: s.Width - 2}
-	_ = t.Write(on, false) // to memory
+	_ = t.Write(on, false) // it is written to memory
 	for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
 		switch {
 		case i == 0:
@@ -127,7 +127,7 @@ func (m *model) text() string {
 // fit cuts a line to the screen's width.
 func (m *model) fit(text string) string { return ansi.Truncate(text, m.width, "…") }
 
-// head says how far what is shown can be relied on.
+// head says how reliable the screen is.
 func (m *model) head() string {
 	now, s := m.cfg.Now(), m.screen
 	t := m.views.Truth(now)
@@ -147,7 +147,7 @@ func (m *model) head() string {
 	return strings.Join(append(parts, fmt.Sprintf("rev %d", m.f.revision()), s.Dim("heard "+age())), "  ")
 }
 
-// trail is the way to the place that is open.
+// trail is the path to the open place.
 func (m *model) trail() string {
 	var names []string
 	for _, o := range m.open {
@@ -196,7 +196,7 @@ func (m *model) foot() string {
 	return m.screen.Dim(keys)
 }
 
-// printable is the part of a text that can be shown.
+// printable returns the part of a text that can be printed.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
-// mostRows is how many rows a table has: the worst ones are first, and a filter finds others.
+// mostRows is the largest number of rows of a table: the worst come first, and a filter finds the
+// others.
 const mostRows = 300
 
 func (m *model) drawShard(s *screen, at *spot, now time.Time) {
@@ -61,7 +62,7 @@ func (m *model) drawShard(s *screen, at *spot, now time.Time) {
 	s.recent(m.views.Events(view.Wanted{Most: 20}).Entries, now)
 }
 
-// marked is a table whose first column is the mark of a row.
+// marked adds a table whose first column is the mark of a row.
 func (s *screen) marked(t output.Table, rows []line) {
 	for i := range rows {
 		switch t.Rows[i][0] {

@@ -12,15 +12,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config is what the program needs from its process.
+// Config has what the program needs from its process.
 type Config struct {
 	Shard  string
-	Place  string // the group or instance that is open at first; "": the shard
+	Place  string // the group or instance to open first; "": the shard
 	Now    func() time.Time
 	Colour bool
 	In     io.Reader // a terminal
 	Out    io.Writer // a terminal
-	// Members asks etcd's members how they are; nil: they are not asked.
+	// Members asks etcd's members for their state; nil: they are not asked.
 	Members func(context.Context) (store.Members, error)
 }
 
@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config, st store.Store) error {
 		options = append(options, tea.WithColorProfile(colorprofile.ASCII))
 	}
 	program := tea.NewProgram(newModel(cfg, f), options...)
-	defer context.AfterFunc(ctx, program.Quit)() // in order, so that the terminal is as it was
+	defer context.AfterFunc(ctx, program.Quit)() // in order, so that the terminal is restored
 	_, err := program.Run()
 	switch {
 	case ctx.Err() != nil:

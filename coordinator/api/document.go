@@ -34,7 +34,7 @@ type Row struct {
 	Since    time.Time      `json:"since,omitzero"`
 }
 
-// Group is what is going on in a group.
+// Group is the state of a group.
 type Group struct {
 	Row
 	Stale      bool             `json:"stale"`
@@ -50,7 +50,7 @@ type Group struct {
 	Trend      []view.Moment    `json:"trend"` // the last hour, as this replica saw it
 	Protected  []view.Protected `json:"protected"`
 	Busy       []view.Busy      `json:"busy"`
-	Counts     map[string]int   `json:"counts"` // instances by how they are, and vacant slots
+	Counts     map[string]int   `json:"counts"` // instances by state, and vacant slots
 	Status     *store.Status    `json:"status,omitempty"`
 }
 
@@ -83,17 +83,17 @@ type Instance struct {
 	Created  time.Time `json:"created"`
 }
 
-// Story is an instance and how it came to be as it is, also of one that is gone.
+// Story is an instance and its history, also of one that is gone.
 type Story struct {
 	ID        string          `json:"id"`
 	Group     string          `json:"group"`
 	Stale     bool            `json:"stale"`
 	Revision  store.Revision  `json:"revision"`
-	Base      store.Revision  `json:"record_revision,omitempty"` // the ETag; 0: it has no record any more
+	Base      store.Revision  `json:"record_revision,omitempty"` // the ETag; 0: it has no record
 	Answer    string          `json:"answer"`
 	Prevented string          `json:"would_have_been_prevented,omitempty"`
 	Heir      string          `json:"replaced_by,omitempty"`
-	Now       *Instance       `json:"now,omitempty"` // nil: it has no record any more
+	Now       *Instance       `json:"now,omitempty"` // nil: it has no record
 	Lines     []string        `json:"lines,omitempty"`
 	Blocked   []Blocked       `json:"blocked"`
 	Look      *story.Look     `json:"next_look,omitempty"` // what is decided next
@@ -113,7 +113,7 @@ type Event struct {
 type Events struct {
 	Entries []Event   `json:"entries"` // the newest first
 	Older   string    `json:"older,omitempty"`
-	Since   time.Time `json:"since,omitzero"` // what is older is not in memory
+	Since   time.Time `json:"since,omitzero"` // older entries are not in memory
 }
 
 // Hold is why a shard is put on hold.
@@ -132,14 +132,14 @@ type Freeze struct {
 type Protection struct {
 	FromHeal bool      `json:"from_heal,omitempty"` // it is left alone even if it fails
 	Why      string    `json:"why,omitempty"`
-	Until    time.Time `json:"until,omitzero"` // zero: by order
+	Until    time.Time `json:"until,omitzero"` // zero: until an operator ends it
 }
 
 // Drill is a failure to be caused on purpose.
 type Drill struct {
 	Kind     string `json:"kind"`               // one of DrillKinds
 	Instance string `json:"instance,omitempty"` // "": the oldest running one; a zone has none
-	Zone     string `json:"zone,omitempty"`     // whose machines are ended, with the kind zone
+	Zone     string `json:"zone,omitempty"`     // whose machines end, with the kind zone
 }
 
 // Adoption is where a machine without a record belongs.
@@ -148,14 +148,14 @@ type Adoption struct {
 	Slot  *int   `json:"slot,omitempty"`  // nil: its former slot, else a free one
 }
 
-// etag is the revision that an edit of what the document shows is based on; 0: it cannot be edited.
+// etag is the revision of what an edit of the document changes; 0: it cannot be edited.
 func (d Shard) etag() store.Revision { return d.Base }
 
 func (d Story) etag() store.Revision { return d.Base }
 
-// Result is what an edit or an order did.
+// Result is the outcome of an edit or an order.
 type Result struct {
-	Revision store.Revision `json:"revision,omitempty"` // of the group now
+	Revision store.Revision `json:"revision,omitempty"` // of the group after it
 	Changed  bool           `json:"changed"`
 	Order    string         `json:"order,omitempty"`    // its ID
 	Repeated bool           `json:"repeated,omitempty"` // the order was given before, with the same Idempotency-Key
@@ -169,7 +169,7 @@ type Problem struct {
 	Status int      `json:"status"`
 	Title  string   `json:"title"`
 	Detail string   `json:"detail"`
-	Next   string   `json:"next,omitempty"` // what helps, as the command line says it
+	Next   string   `json:"next,omitempty"` // what helps, as the command line prints it
 	Errors []string `json:"errors,omitempty"`
 }
 

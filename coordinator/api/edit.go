@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// editing carries out an edit in the name of the user that the request names.
+// editing carries out an edit as the user that the request names.
 func (h *Handler) editing(do func(context.Context, *http.Request, Editor, Edit) (Result, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		result, err := h.edit(w, r, do)
@@ -59,7 +59,7 @@ func (h *Handler) edit(w http.ResponseWriter, r *http.Request,
 	return do(ctx, r, editor, edit)
 }
 
-// editOf reads how an edit is meant.
+// editOf reads how an edit is to be made.
 func editOf(r *http.Request) (Edit, error) {
 	q := r.URL.Query()
 	e := Edit{Confirm: q["confirm"]}
@@ -101,10 +101,10 @@ func editOf(r *http.Request) (Edit, error) {
 	return e, nil
 }
 
-// mostKey is how long an Idempotency-Key may be.
+// mostKey is the longest Idempotency-Key.
 const mostKey = 255
 
-// onceOf reads by which key an order may be repeated. It counts for one path.
+// onceOf reads the key with which an order may be repeated. It counts for one path.
 func onceOf(r *http.Request) (string, error) {
 	keys := r.Header.Values("Idempotency-Key")
 	if len(keys) == 0 {
@@ -120,7 +120,7 @@ func onceOf(r *http.Request) (string, error) {
 	return r.URL.Path + "\n" + keys[0], nil
 }
 
-// based demands the revision that an edit is based on.
+// based requires the revision that an edit is based on.
 func (e Edit) based() error {
 	if e.If != nil {
 		return nil
@@ -215,7 +215,7 @@ func (h *Handler) instanceAction(ctx context.Context, r *http.Request, to Editor
 	return to.InstanceAction(ctx, r.PathValue("instance"), action, e)
 }
 
-// onlyForReal refuses a dry run of what has none, so that none is taken for one.
+// onlyForReal refuses a dry run where there is none, so that a real edit is not taken for one.
 func (e Edit) onlyForReal() error {
 	if !e.DryRun {
 		return nil
@@ -223,8 +223,8 @@ func (e Edit) onlyForReal() error {
 	return &Problem{Status: http.StatusBadRequest, Detail: "dryRun: only changes of a group's spec have a dry run"}
 }
 
-// problemOf is an error as clients read it. An error that is not made for them says nothing of
-// what is inside.
+// problemOf is an error as clients read it. Errors that are not made for clients reveal no
+// internals.
 func problemOf(err error) *Problem {
 	var p *Problem
 	switch {

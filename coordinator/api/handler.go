@@ -15,10 +15,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Root is where the API is.
+// Root is the path of the API.
 const Root = "/api/v1/"
 
-// The bounds of what a request can have us spend.
+// Limits of what a request can make the server spend.
 const (
 	mostBody    = 512 << 10 // bytes of a group file and more
 	editTime    = 12 * time.Second
@@ -26,16 +26,15 @@ const (
 	mostWatches = 32 // at once
 )
 
-// Edit is what an edit is based on, and how it is meant.
+// Edit is the base of an edit, and how it is to be made.
 type Edit struct {
-	If      *store.Revision // the group must still be at it; 0: there must be none; nil: an order
+	If      *store.Revision // the group must still have it; 0: there must be no group; nil: an order
 	DryRun  bool
 	Confirm []string // names that confirm what removes machines
-	Once    string   // what an order and its repetitions have in common; "": it is not to be repeated
+	Once    string   // the key of an order and its repetitions; "": it is not repeated
 }
 
-// Editor edits a shard in the name of a user of etcd. Errors that a client can act on are a
-// *Problem.
+// Editor edits a shard as a user of etcd. An error that a client can act on is a *Problem.
 type Editor interface {
 	// MayRead reports whether the user may read the shard.
 	MayRead(ctx context.Context) bool
@@ -45,7 +44,7 @@ type Editor interface {
 	// Hold puts the shard on hold, Release ends that.
 	Hold(ctx context.Context, hold Hold, edit Edit) (Result, error)
 	Release(ctx context.Context, edit Edit) (Result, error)
-	// Freeze has no planned work begin for a while; nil ends that.
+	// Freeze stops planned work for a while; nil ends that.
 	Freeze(ctx context.Context, freeze *Freeze, edit Edit) (Result, error)
 	// Evacuate empties a zone; end: it may be used again.
 	Evacuate(ctx context.Context, zone string, end bool, edit Edit) (Result, error)
@@ -57,12 +56,12 @@ type Editor interface {
 	Create(ctx context.Context, group string, edit Edit) (Result, error)
 	// Adopt makes a record for a machine that has none.
 	Adopt(ctx context.Context, instance string, adoption Adoption, edit Edit) (Result, error)
-	// GroupAction is an action of GroupActions, InstanceAction one of InstanceActions.
+	// GroupAction performs one of GroupActions, InstanceAction one of InstanceActions.
 	GroupAction(ctx context.Context, group, action string, edit Edit) (Result, error)
 	InstanceAction(ctx context.Context, instance, action string, edit Edit) (Result, error)
 }
 
-// GroupActions are what can be done with a group; true: it edits the spec, and demands If-Match.
+// GroupActions are the actions on a group; true: it edits the spec, and requires If-Match.
 var GroupActions = map[string]bool{
 	"pause": true, "resume": true, "stop": true, "start": true, "restart": true, "rollback": true,
 	"retry": false, "override-storm": false, "promote": false,
@@ -81,7 +80,7 @@ const DrillOfZone = "zone"
 // error that wraps store.ErrLogin.
 type Login func(ctx context.Context, user, password string) (e Editor, leave func(), err error)
 
-// Deps are what the API works with.
+// Deps are the parts that the API works with.
 type Deps struct {
 	Views   *view.Source
 	Cache   *cache.Cache
@@ -99,7 +98,7 @@ type Handler struct {
 	end     <-chan struct{}
 }
 
-// New makes a handler. Its watches end with the returned function.
+// New returns a handler. The returned function ends its watches.
 func New(deps Deps) (h *Handler, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h = &Handler{
@@ -140,7 +139,7 @@ func New(deps Deps) (h *Handler, end func()) {
 	return h, cancel
 }
 
-// ServeHTTP answers a request whose reads the caller has admitted.
+// ServeHTTP answers a request. The caller has decided whether the client may read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.URL.EscapedPath(), "//") || strings.Contains(r.URL.Path, "/.") {
 		refuse(w, &Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
@@ -153,7 +152,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// nowhere answers a request for what there is not.
+// nowhere answers a request for a path that does not exist.
 func (h *Handler) nowhere(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
@@ -171,10 +170,10 @@ func (h *Handler) nowhere(w http.ResponseWriter, r *http.Request) {
 	refuse(w, &Problem{Status: http.StatusMethodNotAllowed, Detail: r.Method + " is not for this path"})
 }
 
-// answer writes a document.
+// answer sends a document.
 func answer(w http.ResponseWriter, code int, document any) {
 	text, err := json.Marshal(document)
-	if err != nil { // documents are made of records that were read from JSON
+	if err != nil { // documents consist of records that were read from JSON
 		code, text = http.StatusInternalServerError, []byte(`{"status":500,"title":"Internal Server Error"}`)
 	}
 	if w.Header().Get("Content-Type") == "" {
@@ -182,15 +181,15 @@ func answer(w http.ResponseWriter, code int, document any) {
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // a client that is gone needs no answer
+	_, _ = w.Write(append(text, '\n')) // the client may be gone
 }
 
-// refuse says why a request is not carried out.
+// refuse sends why a request is not carried out.
 func refuse(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	p.Title = http.StatusText(p.Status)
 	answer(w, p.Status, p)
 }
 
-// tag is a revision as an ETag.
+// tag formats a revision as an ETag.
 func tag(r store.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }

@@ -17,17 +17,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The bounds of wrong passwords: etcd spends some 50 ms of a processor on each.
+// Limits of wrong passwords: etcd spends some 50 ms of a processor on each.
 const (
 	wrongEvery = 2 * time.Second // from one address
 	wrongBurst = 5
 	mostFrom   = 1024        // addresses that are remembered
-	knownFor   = time.Minute // a user that may read is not asked for again
+	knownFor   = time.Minute // how long the right to read is remembered
 	mostKnown  = 256
 )
 
-// logins remembers who gave wrong passwords, and who gave right ones for reads. It keeps digests,
-// with a key that no other process has.
+// logins remembers which addresses sent wrong passwords, and which logins may read. It keeps
+// digests, with a key that no other process has.
 type logins struct {
 	key []byte
 
@@ -40,19 +40,19 @@ func newLogins() *logins {
 	l := &logins{
 		key: make([]byte, 32), wrong: map[string]*source{}, known: map[[sha256.Size]byte]time.Time{},
 	}
-	_, _ = rand.Read(l.key) // it never fails: see crypto/rand
+	_, _ = rand.Read(l.key) // never fails: see crypto/rand
 	return l
 }
 
 func (l *logins) digest(user, password string) (sum [sha256.Size]byte) {
 	mac := hmac.New(sha256.New, l.key)
-	_, _ = mac.Write([]byte(user + "\x00" + password)) // a hash takes all
+	_, _ = mac.Write([]byte(user + "\x00" + password)) // a hash accepts everything
 	copy(sum[:], mac.Sum(nil))
 	return sum
 }
 
 // source limits the wrong passwords from one address. A login counts as wrong until etcd has
-// answered: otherwise many at the same time would all be within the limit.
+// answered: otherwise many concurrent ones would all be within the limit.
 type source struct {
 	limit *rate.Limiter
 
@@ -61,8 +61,8 @@ type source struct {
 	ended   chan struct{} // closed and replaced when a login ends
 }
 
-// from returns the source of an address. If there are too many to remember, those without a recent
-// wrong password are forgotten; the others share what is left.
+// from returns the source of an address. If there are too many sources, those without a recent
+// wrong password are forgotten, and new addresses share one.
 func (l *logins) from(remote string) *source {
 	name := guard.SourceOf(remote)
 	l.mu.Lock()
@@ -125,7 +125,7 @@ func (s *source) end(wrong bool) {
 	s.ended = make(chan struct{})
 }
 
-// login opens an Editor for the user that a request names.
+// login opens an Editor for the user of a request.
 func (h *Handler) login(ctx context.Context, r *http.Request) (Editor, func(), error) {
 	user, password, shown := r.BasicAuth()
 	if !shown || user == "" || password == "" {
@@ -156,7 +156,7 @@ func (h *Handler) login(ctx context.Context, r *http.Request) (Editor, func(), e
 	return editor, func() { leave(); <-h.edits }, nil
 }
 
-// Knows reports whether a request for a read names a user of etcd who may read the shard.
+// Knows reports whether a request to read names a user of etcd that may read the shard.
 func (h *Handler) Knows(r *http.Request) bool {
 	user, password, shown := r.BasicAuth()
 	if !shown {

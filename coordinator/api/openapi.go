@@ -103,7 +103,7 @@ func operation(summary string, answer object, parameters ...object) object {
 	return op
 }
 
-// edit is an operation that etcd's user alone may do.
+// edit is an operation for users of etcd only.
 func edit(op, body object, media ...string) object {
 	op["security"] = []object{{"etcd": []string{}}}
 	if body == nil {
@@ -255,7 +255,7 @@ func groupSchema() object {
 	return root
 }
 
-// types are the schemas of the types of fields.
+// types are the schemas of field types.
 var types = map[string]func() object{
 	"string":  func() object { return object{"type": "string"} },
 	"integer": func() object { return object{"type": "integer"} },
@@ -281,7 +281,7 @@ var types = map[string]func() object{
 	},
 }
 
-// typeOf is the schema of a type of fields. A list that is not in types is of objects, whose
+// typeOf is the schema of a field type. A list that is not in types is a list of objects, whose
 // fields are in the table as well.
 func typeOf(name string) (schema object, known bool) {
 	if of, known := types[name]; known {

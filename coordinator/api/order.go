@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// wantedBody reads a body that is small and has known fields only. Its example says how it is.
+// wantedBody reads a body that is small and has known fields only. Errors show the example.
 func wantedBody(r *http.Request, into any, example string) error {
 	text, err := bodyOf(r, "application/json")
 	if err != nil {
@@ -26,7 +26,7 @@ func wantedBody(r *http.Request, into any, example string) error {
 	return nil
 }
 
-// forReal demands the revision of what is edited, and refuses a dry run.
+// forReal requires the revision of what is edited, and refuses a dry run.
 func (e Edit) forReal() error {
 	if err := e.based(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The bounds of a list of events.
+// Limits of a list of events.
 const (
 	usualEvents = 100
 	mostEvents  = 1000
@@ -73,8 +73,7 @@ func (h *Handler) readGroup(r *http.Request) (*view.Group, error) {
 	return &v, nil
 }
 
-// group answers with the spec, as a group file in JSON: what PUT takes. Its ETag is what If-Match
-// names.
+// group answers with the spec, as a group file in JSON, which PUT takes. If-Match takes its ETag.
 func (h *Handler) group(w http.ResponseWriter, r *http.Request) {
 	v, err := h.readGroup(r)
 	if err == nil && (v.Known.Gone() || v.Known.Bad != nil) {
@@ -91,7 +90,7 @@ func (h *Handler) group(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, fileOf(v.Known.Spec))
 }
 
-// fileOf is a spec without what no file can say.
+// fileOf is a spec without the fields that a group file cannot have.
 func fileOf(g store.Group) map[string]any {
 	g.OperatorState = store.OperatorState{}
 	var file map[string]any
@@ -122,7 +121,7 @@ func (h *Handler) instances(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// drills are the drills of a group that the journal in memory knows, also of one that is gone.
+// drills lists the drills of a group in the journal in memory, also of a group that is gone.
 func (h *Handler) drills(r *http.Request) (any, error) {
 	name := r.PathValue("group")
 	all, read := h.Views.Drills(name)
@@ -149,7 +148,7 @@ func (h *Handler) instance(r *http.Request) (any, error) {
 	return storyOf(&v), nil
 }
 
-// wantedOf reads which events a request asks for.
+// wantedOf reads which events a request selects.
 func wantedOf(r *http.Request) (view.Wanted, error) {
 	q := r.URL.Query()
 	wanted := view.Wanted{
@@ -168,7 +167,7 @@ func wantedOf(r *http.Request) (view.Wanted, error) {
 	return wanted, nil
 }
 
-// usualReport is the span of a report, and longestReport the longest.
+// usualReport is the default span of a report, longestReport the longest.
 const (
 	usualReport   = 7 * 24 * time.Hour
 	longestReport = 366 * 24 * time.Hour
@@ -211,7 +210,7 @@ func (h *Handler) events(r *http.Request) (any, error) {
 	return d, nil
 }
 
-// since returns the entries that a request asks for and that were not sent yet, the oldest first.
+// since returns the selected entries that were not sent yet, the oldest first.
 func (h *Handler) since(wanted view.Wanted, sent map[string]bool) []Event {
 	var fresh []Event
 	for _, e := range slices.Backward(h.Views.Events(wanted).Entries) {

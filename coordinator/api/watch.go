@@ -11,34 +11,34 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The pace of watches.
+// Limits of watches.
 const (
 	deltaEvery = 250 * time.Millisecond // at most
-	beatEvery  = 5 * time.Second        // the least that a client hears
+	beatEvery  = 5 * time.Second        // at least, also if nothing changes
 	writeTime  = 5 * time.Second        // for one message: a slower client is dropped
 )
 
-// touched hears that something changed.
+// touched is signalled when something has changed.
 type touched chan struct{}
 
 func (t touched) touch() {
 	select {
 	case t <- struct{}{}:
-	default: // it is known already
+	default: // a signal is pending
 	}
 }
 
-// Listed is called by the cache, as are the next two.
+// Listed implements cache.Listener, as the next two do.
 func (t touched) Listed(*cache.Content) { t.touch() }
 
-// Changed notes a change.
+// Changed signals a change.
 func (t touched) Changed(*cache.Content, []cache.Change) { t.touch() }
 
-// Interrupted notes that what is in memory is getting old.
+// Interrupted signals that the cache gets old.
 func (t touched) Interrupted(error) { t.touch() }
 
-// watch sends a document each time it has changed: the whole of it, and of events those that are
-// new. A client that comes back gets the document as it is then: nothing is replayed.
+// watch sends a document whenever it has changed, whole; of events it sends the new ones. A client
+// that reconnects gets the current document: nothing is replayed.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, do func(*http.Request) (any, error)) {
 	select {
 	case h.watches <- struct{}{}:
@@ -60,7 +60,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, do func(*http.Re
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a stream has no end of its own; its writes have
+	_ = control.SetReadDeadline(time.Time{}) // a stream may last; each write has its own deadline
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	moved := h.Journal.Moved()
@@ -90,7 +90,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, do func(*http.Re
 		case <-beat.C:
 			beating = true
 		}
-		moved = h.Journal.Moved() // before it is read: what comes meanwhile is seen next time
+		moved = h.Journal.Moved() // before the document is made: later changes are seen next time
 		if messages, err = next(); err != nil {
 			messages = message("gone", 0, problemOf(err))
 		}
@@ -118,7 +118,7 @@ func (h *Handler) stream(r *http.Request, do func(*http.Request) (any, error)) f
 		if err != nil {
 			return nil, err
 		}
-		if shard, is := document.(Shard); is { // that etcd was heard again is no change
+		if shard, is := document.(Shard); is { // that etcd answered again is no change
 			shard.Heard, shard.Revision = time.Time{}, 0
 			document = shard
 		}
@@ -152,7 +152,7 @@ func (h *Handler) eventStream(r *http.Request) func() ([]byte, error) {
 			wanted.Most = mostEvents
 		}
 		fresh := h.since(wanted, sent)
-		if !begun { // what is older than these is old news
+		if !begun { // older entries count as sent
 			begun = true
 			wanted.Most = mostEvents
 			h.since(wanted, sent)

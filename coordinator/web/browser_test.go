@@ -227,6 +227,25 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("with forced colours each cell has a sign and a border, and nothing moves", func(t *testing.T) {
+		tab := b.Tab(t, browser.Look{Width: 1440, Height: 900, Forced: true})
+		tab.Go(x.server.URL() + "/g/web")
+		tab.Until("a live page", "stream?.readyState === 1")
+		if !browser.Eval[bool](tab, "matchMedia('(forced-colors: active)').matches") {
+			t.Fatal("colours are not forced")
+		}
+		if n := browser.Eval[int](tab, `[...document.querySelectorAll('.cells li > *')].filter(e =>
+			!e.textContent.trim() || getComputedStyle(e).borderLeftStyle !== 'solid').length`); n > 0 {
+			t.Errorf("%d cells lack a sign or a border", n)
+		}
+		if n := browser.Eval[int](tab, "document.getAnimations().length"); n > 0 {
+			t.Errorf("%d animations run", n)
+		}
+		for _, violation := range tab.Audit() {
+			t.Error(violation)
+		}
+	})
+
 	t.Run("without scripts", func(t *testing.T) {
 		tab := b.Tab(t, browser.Look{Width: 1440, Height: 900, NoScripts: true})
 		tab.Go(x.server.URL() + "/g/web")

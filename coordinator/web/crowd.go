@@ -74,7 +74,8 @@ func (c *crowd) place(s *seat) (out *seat, in bool) {
 	return out, true
 }
 
-// spare finds who can go; nil if all are being answered. The caller holds the lock.
+// spare returns the connection that can be closed; nil if all have requests under way. The caller
+// holds the lock.
 func (c *crowd) spare() *seat {
 	of := map[string]int{}
 	for s := range c.seats {
@@ -91,7 +92,7 @@ func (c *crowd) spare() *seat {
 	return spare
 }
 
-// Close gives the place up.
+// Close frees the connection's place.
 func (s *seat) Close() error {
 	s.crowd.mu.Lock()
 	delete(s.crowd.seats, s)
@@ -107,7 +108,7 @@ func (s *seat) use(busy bool) {
 
 type seatKey struct{}
 
-// seated notes the place of a connection in the context of its requests.
+// seated stores the place of a connection in the context of its requests.
 func seated(ctx context.Context, c net.Conn) context.Context {
 	if secured, ok := c.(*tls.Conn); ok {
 		c = secured.NetConn()
@@ -118,7 +119,8 @@ func seated(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// inUse keeps a request's connection from giving way until the returned function is called.
+// inUse marks a connection as busy, so that it is not closed for another one, until the returned
+// function is called.
 func inUse(r *http.Request) (done func()) {
 	s, ok := r.Context().Value(seatKey{}).(*seat)
 	if !ok {

@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// gauges reads the present state from the replica and its cache on request. The groups' counts
-// are in their status records, so that no instance is looked at. What the whole shard has is told
-// by its leader alone: else sums over replicas would be double. A stale cache tells its age and
-// nothing of groups: old numbers look like good ones.
+// gauges reads the present state from the replica and its cache when it is scraped. The groups'
+// counts are in their status records, so no instance record is read. Only the leader exports what
+// belongs to the whole shard: otherwise sums over replicas would count it twice. With a stale cache
+// only its age is exported and nothing of groups, since old numbers look like good ones.
 type gauges struct {
 	replica      Replica
 	machines     *machines
@@ -29,7 +29,7 @@ type gauges struct {
 	slots, outdated, storm, stalled, blamed, invalid, blockedWork  *prometheus.Desc
 }
 
-// watch adds what is read from a replica. It is called once.
+// watch adds the metrics that are read from a replica. It is called once.
 func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate) error {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prefix+name, help, labels, nil)
@@ -98,14 +98,14 @@ func (g *gauges) all() []*prometheus.Desc {
 	}
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range g.all() {
 		out <- d
 	}
 }
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
@@ -174,7 +174,7 @@ func (g *gauges) tellGroup(tell func(*prometheus.Desc, float64, ...string), s st
 	tell(g.blockedWork, float64(len(s.Blocked)), s.Group)
 }
 
-// verdicts are all that there are.
+// verdicts lists all verdicts.
 var verdicts = []store.Verdict{
 	store.Unborn, store.Live, store.Suspect, store.Unhealthy, store.Lost, store.Dead,
 	store.Stuck, store.Doomed,
@@ -187,7 +187,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// shard is what is read while the cache is locked: the records themselves do not change.
+// shard holds what is read while the cache is locked: the records themselves do not change.
 type shard struct {
 	revision             store.Revision
 	replicas, unreadable int
@@ -208,8 +208,8 @@ func seenIn(c *cache.Content) shard {
 	return s
 }
 
-// machines counts them once a second at most, however many ask: it is the one thing here that
-// costs.
+// machines counts orphaned and missing machines at most once a second, however many clients scrape:
+// nothing else here is expensive.
 type machines struct {
 	replica Replica
 
@@ -229,14 +229,14 @@ func (m *machines) count(now time.Time) (orphans, missing int, known bool) {
 	return m.orphans, m.missing, m.known
 }
 
-// interruptions counts the watch's interruptions.
+// interruptions counts interruptions of the watch.
 type interruptions struct{ restarts prometheus.Counter }
 
-// Listed needs no action.
+// Listed does nothing.
 func (interruptions) Listed(*cache.Content) {}
 
-// Changed needs no action.
+// Changed does nothing.
 func (interruptions) Changed(*cache.Content, []cache.Change) {}
 
-// Interrupted is.
+// Interrupted counts one.
 func (i interruptions) Interrupted(error) { i.restarts.Inc() }

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold/leasehold/coordinator/api"
 )
 
-// headers go with every answer, refusals included. Only pages for people hold script or style, and
-// have a policy of their own. No other origin may read anything, so there are no CORS headers, but
-// for the pages of other replicas, which may ask whether this one is ready.
+// headers are part of every answer, also of refusals. Only pages for people have script and style,
+// and a policy of their own. No other origin may read anything, so there are no CORS headers,
+// except for the pages of other replicas: they may ask whether this replica is ready.
 var headers = [][2]string{
 	{"Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
@@ -29,7 +29,7 @@ var headers = [][2]string{
 	{"Cache-Control", "no-store"},
 }
 
-// handler answers what may be answered.
+// handler answers the requests that pass the checks.
 func (s *Server) handler() http.Handler {
 	byPath := map[string]endpoint{}
 	for _, p := range s.endpoints() {
@@ -40,7 +40,7 @@ func (s *Server) handler() http.Handler {
 		for _, h := range headers {
 			w.Header().Set(h[0], h[1])
 		}
-		// The path as it came: nothing is cleaned, so nothing is led elsewhere by dots or escapes.
+		// The path is used as it came: it is not cleaned, so dots and escapes lead nowhere else.
 		p, known := byPath[r.URL.EscapedPath()]
 		toAPI := s.api != nil && strings.HasPrefix(r.URL.EscapedPath(), api.Root)
 		sibling := s.askedBySibling(r)
@@ -56,7 +56,7 @@ func (s *Server) handler() http.Handler {
 			}
 		case code != 0:
 		case (!known || !p.open(r)) && !s.admitted(r):
-			code = http.StatusUnauthorized // before it is told whether there is such a page
+			code = http.StatusUnauthorized // before the client learns whether the page exists
 		case !known && s.people.serve(w, r):
 			return
 		case !known:
@@ -70,8 +70,8 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// serveAPI passes a request on; otherwise it returns the status with which it is refused. Only
-// users of etcd edit: to be a reader of the page is not enough.
+// serveAPI passes a request to the API; otherwise it returns the status of the refusal. Only users
+// of etcd may edit: the right to read the page is not enough.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) int {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if _, _, shown := r.BasicAuth(); reads && !s.admitted(r) && !s.api.Knows(r) || !reads && !shown {
@@ -81,8 +81,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) int {
 	return 0
 }
 
-// refuse returns the status with which a request is refused for any client; 0: it is not. The API
-// judges methods and bodies by itself.
+// refuse returns the status with which a request is refused for any client; 0: it is not refused.
+// The API checks methods and bodies by itself.
 func (s *Server) refuse(r *http.Request, toAPI, sibling bool) int {
 	switch {
 	case !r.ProtoAtLeast(1, 1):
@@ -102,9 +102,9 @@ func (s *Server) refuse(r *http.Request, toAPI, sibling bool) int {
 	return 0
 }
 
-// isOurs reports whether a Host header names us as a client on this machine would. A name that a
-// stranger's server of names has led to loopback (DNS rebinding) does not: a browser believes that
-// page to be of our origin.
+// isOurs reports whether a Host header names this server as a client on this machine would. A
+// foreign name that resolves to loopback (DNS rebinding) does not: the browser would take the
+// attacker's page for our origin.
 func (s *Server) isOurs(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -117,8 +117,8 @@ func (s *Server) isOurs(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || s.host != "" && strings.EqualFold(host, s.host)
 }
 
-// foreign reports whether a browser asks in the name of another origin's page. Following a link to
-// us is fine, reading us from elsewhere is not.
+// foreign reports whether a browser sends the request for a page of another origin. Following a
+// link to us is allowed, reading us from elsewhere is not.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -139,7 +139,7 @@ func (s *Server) admitted(r *http.Request) bool {
 		s.access.Admits(s.local && !s.access.Proxied(), r.Header.Get("Authorization"), r.TLS)
 }
 
-// turnAway tells a caller the status, and nothing else.
+// turnAway sends the status, and nothing else.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, code int) {
 	s.metrics.httpRefused.WithLabelValues(fmt.Sprint(code)).Inc()
 	switch code {
@@ -163,10 +163,10 @@ func say(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
 }
 
-// refusalsEvery is how often callers without credentials are worth a line.
+// refusalsEvery is how often the log reports clients without credentials.
 const refusalsEvery = time.Minute
 
-// refusals tells the log of callers without credentials: the first at once, then how many.
+// refusals logs clients without credentials: the first at once, then their number.
 type refusals struct {
 	log *slog.Logger
 

@@ -10,16 +10,17 @@ import (
 	"github.com/leasehold/leasehold/coordinator"
 )
 
-// oldCache is from when on the cache is too old to be relied on: SAFE-3.
+// oldCache is the age from which the cache is too old to rely on: SAFE-3.
 const oldCache = 3 * time.Second
 
 func certificateOf(name string, c *x509.Certificate) coordinator.Certificate {
 	return coordinator.Certificate{Name: name, From: c.NotBefore, Ends: c.NotAfter}
 }
 
-// trouble returns why a certificate cannot be used now, or "". That it expires soon is no trouble:
-// agents are served until then, and an authority expires on all replicas at once, so a load
-// balancer would take all of them out of service. Metrics, alerts and status show how long is left.
+// trouble returns why a certificate cannot be used now, or "". A certificate that expires soon is
+// not reported: agents are served until then, and an authority expires on all replicas at once, so
+// a load balancer would take all of them out of service. Metrics, alerts and status show the time
+// left.
 func trouble(c coordinator.Certificate, now time.Time) string {
 	switch {
 	case c.Problem != "":
@@ -38,14 +39,14 @@ type health struct {
 	certificates func() []coordinator.Certificate
 }
 
-// check is one condition of readiness. It returns what is wrong, or "".
+// check is a condition of readiness. It returns what is wrong, or "".
 type check struct {
 	name string
 	look func(now time.Time) string
 }
 
-// checks are all of them. Whether the replica leads is none: one that does not serves agents as
-// well.
+// checks lists all conditions. Leadership is not among them: replicas that do not lead serve
+// agents, too.
 func (h *health) checks() []check {
 	return []check{
 		{"etcd", func(now time.Time) string {

@@ -15,41 +15,41 @@ import (
 	"github.com/leasehold/leasehold/coordinator/web/page"
 )
 
-// The bounds of live pages.
+// Limits of live pages.
 const (
-	mostStreams = 64                     // at once; a page that gets none asks every few seconds
+	mostStreams = 64                     // at once; further pages poll every few seconds
 	deltaEvery  = 250 * time.Millisecond // at most
-	beatEvery   = 5 * time.Second        // the least that a reader hears
+	beatEvery   = 5 * time.Second        // at least, also if nothing changes
 	writeTime   = 5 * time.Second        // for one message: a slower reader is dropped
-	mostWaiting = 8                      // messages that a reader has not taken
+	mostWaiting = 8                      // messages queued for a reader
 )
 
-// live sends pages' changes to their readers. A page is rendered once for all who read it, at most
-// four times a second. There is no replay: who was away, or was too slow, gets what is different
-// from what it has.
+// live sends the changes of pages to their readers. A page is rendered once for all of its readers,
+// at most four times a second. Nothing is replayed: a reader that was away or too slow gets what
+// differs from what it has.
 type live struct {
 	pages   *page.Pages
 	cache   *cache.Cache
 	journal *journal.Memory
 
 	mu      sync.Mutex
-	ctx     context.Context // of the server; nil: it does not run
+	ctx     context.Context // of the server; nil: it is not running
 	feeds   map[string]*feed
 	streams int
 	at      sync.WaitGroup
 }
 
-// update is a message to a reader.
+// update is a message to readers.
 type update struct {
 	Revision int64         `json:"revision"`
 	Stale    bool          `json:"stale"`
 	Top      string        `json:"top"`
-	Have     string        `json:"have"` // the digests after it
+	Have     string        `json:"have"` // the digests of the page after the update
 	Said     string        `json:"said,omitempty"`
 	Changes  []page.Change `json:"changes"`
 }
 
-// feed is a page that has a reader.
+// feed is a page with at least one reader.
 type feed struct {
 	live  *live
 	key   string
@@ -67,7 +67,7 @@ func newLive(pages *page.Pages, c *cache.Cache, j *journal.Memory) *live {
 	return &live{pages: pages, cache: c, journal: j, feeds: map[string]*feed{}}
 }
 
-// run lets readers in until ctx ends.
+// run admits readers until ctx ends.
 func (l *live) run(ctx context.Context) {
 	l.mu.Lock()
 	l.ctx = ctx
@@ -79,7 +79,7 @@ func (l *live) run(ctx context.Context) {
 	l.at.Wait()
 }
 
-// serve answers with a stream of changes, or, if the client asks for them once, with those that it
+// serve answers with a stream of changes. If the client asks once, it gets the changes that it
 // lacks.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
@@ -104,7 +104,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	defer f.leave(messages)
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a stream has no end of its own; its writes have
+	_ = control.SetReadDeadline(time.Time{}) // a stream may last; each write has its own deadline
 	for text := first; ; {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		if _, err := w.Write(text); err != nil || control.Flush() != nil {
@@ -142,8 +142,8 @@ func updateOf(p *page.Page, changes []page.Change) update {
 	}
 }
 
-// encoded is an update as JSON. Its angle brackets are left as they are, since it is not in a
-// document: they would make a third of it.
+// encoded encodes an update as JSON. It does not escape angle brackets, since the JSON is not part
+// of a document: escapes would make up a third of it.
 func encoded(u update) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -161,7 +161,7 @@ func event(name string, u update) []byte {
 	return b.Bytes()
 }
 
-// join makes a reader of a page, with its first message; a status if it cannot be one.
+// join adds a reader of a page and returns its first message; if it cannot, an HTTP status.
 func (l *live) join(path string, query url.Values, have string) (f *feed, messages chan []byte, first []byte,
 	code int,
 ) {
@@ -197,7 +197,7 @@ func (l *live) join(path string, query url.Values, have string) (f *feed, messag
 	return f, messages, event("snapshot", updateOf(&f.shown, f.shown.Missing(have))), 0
 }
 
-// leave ends a reader; the last one ends the feed.
+// leave removes a reader; the last one ends the feed.
 func (f *feed) leave(messages chan []byte) {
 	f.live.mu.Lock()
 	defer f.live.mu.Unlock()
@@ -211,7 +211,7 @@ func (f *feed) leave(messages chan []byte) {
 	}
 }
 
-// run renders the page when something has changed, and with each heartbeat.
+// run renders the page when something has changed, and for each heartbeat.
 func (f *feed) run(ctx context.Context) {
 	defer f.end()
 	defer f.live.cache.Listen(f)()
@@ -230,7 +230,7 @@ func (f *feed) run(ctx context.Context) {
 		case <-beat.C:
 			beating = true
 		}
-		moved = f.live.journal.Moved() // before it is read: what comes meanwhile is seen next time
+		moved = f.live.journal.Moved() // before the page is made: later changes are seen next time
 		f.tell(beating)
 		pause.Reset(deltaEvery)
 		select {
@@ -241,7 +241,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// tell sends what has changed, or with a heartbeat that nothing has.
+// tell sends what has changed; for a heartbeat, also that nothing has.
 func (f *feed) tell(beating bool) {
 	next, found, err := f.live.pages.At(f.path, f.query, time.Now())
 	if !found || err != nil {
@@ -267,14 +267,14 @@ func (f *feed) tell(beating bool) {
 	for messages := range f.readers {
 		select {
 		case messages <- text:
-		default: // it is too slow: it comes again, and gets what it lacks
+		default: // too slow: it reconnects, and gets what it lacks
 			delete(f.readers, messages)
 			close(messages)
 		}
 	}
 }
 
-// end drops the readers of a server that ends.
+// end drops all readers when the server ends.
 func (f *feed) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -287,14 +287,14 @@ func (f *feed) end() {
 func (f *feed) touch() {
 	select {
 	case f.dirty <- struct{}{}:
-	default: // it is dirty already
+	default: // an update is pending
 	}
 }
 
-// Listed is called by the cache, as are the next two.
+// Listed implements cache.Listener, as the next two do.
 func (f *feed) Listed(*cache.Content) { f.touch() }
 
-// Changed notes that something of the page may have changed.
+// Changed schedules an update if a change can be seen on the page.
 func (f *feed) Changed(_ *cache.Content, changes []cache.Change) {
 	for _, c := range changes {
 		if page.Concerns(f.path, c) {
@@ -304,5 +304,5 @@ func (f *feed) Changed(_ *cache.Content, changes []cache.Change) {
 	}
 }
 
-// Interrupted notes that the page is getting old.
+// Interrupted schedules an update: the page gets old.
 func (f *feed) Interrupted(error) { f.touch() }

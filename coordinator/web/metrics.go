@@ -19,12 +19,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// scrapesAtOnce bounds concurrent scrapes; others are asked to retry.
+// scrapesAtOnce limits concurrent scrapes; further clients are asked to retry.
 const scrapesAtOnce = 4
 
-// Metrics are all numbers of one replica, in a registry of their own. It is the meter of the
-// coordinator and its gateway. Nothing in it names an instance: their number has no bound, and why
-// one was replaced is in the journal.
+// Metrics are the metrics of one replica, in a registry of their own. It implements the meters of
+// the coordinator and its gateway. No metric names an instance: the number of instances has no
+// limit, and the journal says why one was replaced.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -58,7 +58,7 @@ var (
 	slow  = []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}
 )
 
-// NewMetrics makes the numbers of a replica of this version, all at zero.
+// NewMetrics returns the metrics of a replica of this version, all at zero.
 func NewMetrics(version string) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
@@ -118,7 +118,7 @@ func NewMetrics(version string) *Metrics {
 			"How long requests to etcd took. Transactions are the operation commit.", quick, "operation"),
 		httpRefused: counter("http_refusals_total", "HTTP requests that were turned away, by status.", "code"),
 	}
-	for _, t := range []string{"begun", "ended"} { // there from the start, so that the first one shows as an increase
+	for _, t := range []string{"begun", "ended"} { // exists from the start, so that the first increment shows
 		m.transitions.WithLabelValues(t)
 	}
 	for _, r := range []string{"acknowledged", "refused"} {
@@ -138,10 +138,10 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// prefix begins every name of ours.
+// prefix begins the name of each metric.
 const prefix = "leasehold_"
 
-// serve answers a scrape. Errors go to the log only: the answer reveals no internals.
+// serve answers a scrape. Errors are logged only: the answer reveals no internals.
 func (m *Metrics) serve(log *slog.Logger) http.HandlerFunc {
 	gather := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := m.registry.Gather()
@@ -153,7 +153,7 @@ func (m *Metrics) serve(log *slog.Logger) http.HandlerFunc {
 	return promhttp.HandlerFor(gather, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesAtOnce}).ServeHTTP
 }
 
-// Led: see coordinator.Meter, as for all that follow.
+// Led implements coordinator.Meter, as the methods below do.
 func (m *Metrics) Led(begun bool) {
 	transition := "ended"
 	if begun {

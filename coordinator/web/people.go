@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/web/page"
 )
 
-// policy is what a page for people may load: its own style, script and pictures, and nothing that
-// is written into the page itself. So no text that got into it unescaped could run.
+// policy is what a page for people may load: its own style, script and pictures, and nothing
+// inline. So text that got into it unescaped could not run.
 const (
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"connect-src 'self'"
@@ -23,7 +23,7 @@ const (
 // people serves the pages for people.
 type people struct {
 	pages  *page.Pages
-	others func(*http.Request) []string // where other replicas serve the same
+	others func(*http.Request) []string // where other replicas serve the page
 	assets map[string]page.Asset
 }
 
@@ -35,11 +35,11 @@ func newPeople(pages *page.Pages, others func(*http.Request) []string) *people {
 	return p
 }
 
-// serve answers with a page; false: there is none of this path.
+// serve answers with a page; false: no page has this path.
 func (p *people) serve(w http.ResponseWriter, r *http.Request) bool {
 	path := r.URL.EscapedPath()
 	if a, found := p.assets[path]; found {
-		// its path has its digest: the same path always has the same content
+		// the path contains the digest: the same path always has the same content
 		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 		send(w, r, http.StatusOK, a.Type, a.Text)
 		return true
@@ -63,7 +63,7 @@ func (p *people) serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// send writes an answer, compressed where the client can read that.
+// send writes an answer, compressed if the client accepts that.
 func send(w http.ResponseWriter, r *http.Request, code int, contentType string, text []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -74,14 +74,14 @@ func send(w http.ResponseWriter, r *http.Request, code int, contentType string, 
 		if err == nil {
 			err = z.Close()
 		}
-		if err == nil { // a buffer takes all
+		if err == nil { // a buffer accepts everything
 			w.Header().Set("Content-Encoding", "gzip")
 			text = small.Bytes()
 		}
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(code)
-	_, _ = w.Write(text) // a client that is gone needs no answer
+	_, _ = w.Write(text) // the client may be gone
 }
 
 func acceptsGzip(r *http.Request) bool {

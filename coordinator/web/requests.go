@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Store measures how a store answers. Watches are counted where the cache follows them.
+// Store measures how a store answers. The cache counts what watches do.
 func (m *Metrics) Store(s store.Store) store.Store { return &measured{Store: s, m: m} }
 
 type measured struct {

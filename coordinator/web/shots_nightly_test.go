@@ -214,7 +214,7 @@ var inDocs = map[string]struct {
 	name   string
 	height int
 }{
-	"group-1440-light": {"page-group", 1260}, "storm-390-dark": {"page-storm-phone", 1100},
+	"group-1440-light": {"page-group", 1260}, "storm-390-dark": {"page-storm-phone", 990},
 	"scale-1440-light": {"page-load", 680},
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/discovery"
 )
 
-// targets answers as Prometheus' HTTP service discovery asks (LB-4).
+// targets serves Prometheus' HTTP service discovery (LB-4).
 type targets struct{ replica Replica }
 
 // target is a set of addresses with the same labels, in Prometheus' format.
@@ -20,8 +20,8 @@ type target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// serve lists the instances in service: of ?group=NAME, which may be given again, or of all groups.
-// With ?port=N each is reached there, whatever port its address has.
+// serve lists the instances in service: of ?group=NAME, which may be repeated, or of all groups.
+// With ?port=N each has that port, whatever port its address has.
 func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	groups, port := query["group"], query.Get("port")
@@ -49,13 +49,13 @@ func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	switch {
-	case !ready: // an empty list would have its reader drop all that it knows
+	case !ready: // with an empty list the client would drop all targets
 		say(w, http.StatusServiceUnavailable, "this replica has not read the shard yet")
 		return
 	case unknown != "":
 		say(w, http.StatusNotFound, "no such group")
 		return
-	case incomplete != "": // its reader would drop those that are missing from the list
+	case incomplete != "": // the client would drop those that the list lacks
 		say(w, http.StatusServiceUnavailable, "this replica does not know all instances of group "+incomplete+
 			": records are damaged")
 		return
@@ -73,7 +73,7 @@ func (t targets) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list) // the client has gone
 }
 
-// at is an address with another port, if one is given.
+// at returns an address with another port, if one is given.
 func at(address, port string) string {
 	if port == "" {
 		return address

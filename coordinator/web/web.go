@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the values that a server needs.
+// Config has the values that a server needs.
 type Config struct {
 	Listen     string // where it listens; port 0 takes a free one
 	OrFreePort bool   // take a free port if another program listens there
@@ -48,21 +48,21 @@ type Deps struct {
 	Store   store.Store // of which the journal is followed, for the page
 	Logger  *slog.Logger
 	Login   api.Login // of users of etcd, for the API; nil: there is no API
-	// Members asks etcd's members how they are; nil: they are not asked.
+	// Members asks etcd's members for their state; nil: they are not asked.
 	Members func(context.Context) (store.Members, error)
 }
 
-// The bounds of what a caller can have us spend.
+// Limits of what a client can make the server spend.
 const (
 	headerTime = 5 * time.Second  // for the handshake, and again for a request's headers
-	answerTime = 15 * time.Second // for a request from its first byte to the last of the answer
+	answerTime = 15 * time.Second // from the first byte of a request to the last of the answer
 	idleTime   = time.Minute      // between two requests on a connection
-	mostHeader = 8 << 10          // bytes; the library adds 4 KiB of its own
+	mostHeader = 8 << 10          // bytes; net/http adds 4 KiB
 	mostSeats  = 128              // connections at once
-	endTime    = time.Second      // for answers under way when the server ends
+	endTime    = time.Second      // for answers that are under way when the server ends
 )
 
-// Server is the HTTP side.
+// Server is the HTTP server.
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
@@ -86,7 +86,7 @@ type Server struct {
 	host     string // the host in the address that was asked for
 }
 
-// New reads the files and makes a server that does not listen yet.
+// New reads the files and returns a server that does not listen yet.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if cfg.Shard == "" || deps.Replica == nil || deps.Metrics == nil || deps.Store == nil || deps.Logger == nil {
 		return nil, errors.New("web needs a shard, a replica, metrics, a store and a logger")
@@ -125,8 +125,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
-// Check returns why a server could not be opened now, so that an operator who gave a wrong address
-// or file hears of it before anything is waited for.
+// Check returns why a server could not be opened now, so that an operator learns of a wrong address
+// or file before anything else starts.
 func Check(ctx context.Context, cfg Config) error {
 	s, err := configured(cfg, slog.New(slog.DiscardHandler))
 	if err == nil {
@@ -155,8 +155,8 @@ func configured(cfg Config, log *slog.Logger) (*Server, error) {
 	return s, err
 }
 
-// Listen takes the address. It fails with an access.UnsafeError where strangers could reach it and
-// it is not made for them.
+// Listen opens the address. It fails with an access.UnsafeError where other machines could reach it
+// without protection.
 func (s *Server) Listen(ctx context.Context) error {
 	var listening net.ListenConfig
 	l, err := listening.Listen(ctx, "tcp", s.cfg.Listen)
@@ -183,7 +183,7 @@ func (s *Server) Listen(ctx context.Context) error {
 // Address is where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// URL is the same for a browser.
+// URL is the server's URL for a browser on this machine.
 func (s *Server) URL() string {
 	if s.access.TLS() != nil {
 		return "https://" + s.Address()
@@ -191,8 +191,8 @@ func (s *Server) URL() string {
 	return "http://" + s.Address()
 }
 
-// Page is where browsers on other machines reach the page, as replicas announce it; "": nowhere, as
-// far as is known.
+// Page is the address of the page for browsers on other machines, as replicas announce it; "": none
+// is known.
 func (s *Server) Page() string {
 	scheme, at := "http://", s.cfg.Advertise
 	if s.access.TLS() != nil {
@@ -207,10 +207,10 @@ func (s *Server) Page() string {
 	return scheme + at
 }
 
-// Run serves until ctx ends. Listen comes before.
+// Run serves until ctx ends. Call Listen first.
 func (s *Server) Run(ctx context.Context) error {
 	var protocols http.Protocols
-	protocols.SetHTTP1(true) // one request at a time on a connection: what is counted and timed is all there is
+	protocols.SetHTTP1(true) // HTTP/1.1: one request at a time on a connection, as limits and counts assume
 	server := &http.Server{
 		Handler: s.handler(), Protocols: &protocols,
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
@@ -232,12 +232,12 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve http: %w", err)
 	case <-ctx.Done():
 	}
-	stop() // streams end, so that they are not waited for
+	stop() // ends streams, so that shutdown does not wait for them
 	s.endAPI()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if server.Shutdown(end) != nil {
-		_ = server.Close() // slow readers are not waited for
+		_ = server.Close() // does not wait for slow readers
 	}
 	err := <-served
 	if !errors.Is(err, http.ErrServerClosed) {
@@ -246,10 +246,10 @@ func (s *Server) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// readyPath answers whether the replica is ready.
+// readyPath says whether the replica is ready.
 const readyPath = "/readyz"
 
-// endpoint is one of the things for programs that can be asked for.
+// endpoint is a path for programs.
 type endpoint struct {
 	path string
 	// open reports whether a request needs no credentials.
@@ -258,7 +258,7 @@ type endpoint struct {
 }
 
 func (s *Server) endpoints() []endpoint {
-	// Load balancers and supervisors have no credentials to show, and learn one bit.
+	// Load balancers and supervisors have no credentials, and learn one bit.
 	oneBit := func(r *http.Request) bool { return r.URL.RawQuery == "" }
 	never := func(*http.Request) bool { return false }
 	return []endpoint{

@@ -66,6 +66,7 @@ type Look struct {
 	Width, Height int64
 	Dark          bool
 	NoScripts     bool
+	Forced        bool // the system's colours replace the page's, and motion is to be reduced
 }
 
 // Tab opens an empty tab.
@@ -94,11 +95,14 @@ func (b *Browser) Tab(t testing.TB, look Look) *Tab {
 	if look.Dark {
 		scheme = "dark"
 	}
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+	if look.Forced {
+		features = append(features, &emulation.MediaFeature{Name: "forced-colors", Value: "active"},
+			&emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
+	}
 	tab.Run("set the look",
 		chromedp.EmulateViewport(look.Width, look.Height),
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		}),
+		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}),
 		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: look.NoScripts}),
 	)
 	return tab

@@ -26,24 +26,24 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostAnswer bounds what is read of an answer.
+// mostAnswer limits what is read of an answer.
 const mostAnswer = 64 << 20
 
-// Config says where the API is, and who asks.
+// Config says where the API is, and with which credentials to use it.
 type Config struct {
 	URL            string      // of a replica: https://coord-a:7421
 	User, Password string      // a user of etcd; edits need one
-	Token          string      // or the token of the page, which reads
+	Token          string      // or the token of the page, which only reads
 	TLS            *tls.Config // authorities and a client certificate; nil: the system's
 }
 
-// Client speaks to a replica.
+// Client sends requests to a replica.
 type Client struct {
 	cfg  Config
 	http *http.Client
 }
 
-// New makes a client. It sends nothing yet.
+// New returns a client. It sends nothing yet.
 func New(cfg Config) (*Client, error) {
 	at, err := url.Parse(cfg.URL)
 	if err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" {
@@ -60,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Option says how an edit is meant.
+// Option says how an edit is to be made.
 type Option func(*http.Request)
 
 // At is the revision that an edit is based on; 0: there must be no such group.
@@ -74,14 +74,14 @@ func At(rev store.Revision) Option {
 	}
 }
 
-// DryRun has the API say what would follow, and change nothing.
+// DryRun asks what would follow; nothing changes.
 func DryRun() Option { return query("dryRun", "true") }
 
-// Confirm confirms by name what removes machines.
+// Confirm confirms an edit that removes machines, by a name.
 func Confirm(name string) Option { return query("confirm", name) }
 
-// Once lets an order be repeated after its answer was lost: with the same key it is given once. Any
-// word will do that the caller uses for no other order, such as a UUID.
+// Once allows an order to be repeated after its answer was lost: with the same key it is given
+// once. The key is any word that the caller uses for no other order, such as a UUID.
 func Once(key string) Option {
 	return func(r *http.Request) { r.Header.Set("Idempotency-Key", key) }
 }
@@ -119,7 +119,7 @@ func (c *Client) Group(ctx context.Context, name string) (g store.Group, rev sto
 	return g, store.Revision(n), nil
 }
 
-// Status reads what is going on in a group.
+// Status reads the state of a group.
 func (c *Client) Status(ctx context.Context, name string) (d api.Group, err error) {
 	_, err = c.do(ctx, http.MethodGet, "groups/"+url.PathEscape(name)+"/status", nil, &d)
 	return d, err
@@ -145,7 +145,7 @@ func (c *Client) Events(ctx context.Context, wanted url.Values) (d api.Events, e
 
 // Apply creates or changes a group.
 func (c *Client) Apply(ctx context.Context, g store.Group, how ...Option) (r api.Result, err error) {
-	g.OperatorState = store.OperatorState{} // commands set it
+	g.OperatorState = store.OperatorState{} // only commands set it
 	var file map[string]any
 	if err := json.Unmarshal(store.Encode(g), &file); err != nil {
 		return r, fmt.Errorf("group %s: %w", g.Name, err)
@@ -167,7 +167,7 @@ func (c *Client) Delete(ctx context.Context, group string, how ...Option) (r api
 	return r, err
 }
 
-// Do does something with a group: one of api.GroupActions.
+// Do performs one of api.GroupActions on a group.
 func (c *Client) Do(ctx context.Context, group, action string, how ...Option) (r api.Result, err error) {
 	path := "groups/" + url.PathEscape(group) + "/actions/" + url.PathEscape(action)
 	_, err = c.do(ctx, http.MethodPost, path, nil, &r, how...)
@@ -181,7 +181,7 @@ func (c *Client) Order(ctx context.Context, instance, action string, how ...Opti
 	return r, err
 }
 
-// Hold puts the shard on hold; what it is based on is Shard.Base.
+// Hold puts the shard on hold, based on Shard.Base.
 func (c *Client) Hold(ctx context.Context, why string, how ...Option) (r api.Result, err error) {
 	_, err = c.do(ctx, http.MethodPut, "shard/hold", api.Hold{Why: why}, &r, how...)
 	return r, err
@@ -193,23 +193,23 @@ func (c *Client) Release(ctx context.Context, how ...Option) (r api.Result, err 
 	return r, err
 }
 
-// Freeze has no planned work of the shard begin for a while; nil ends that.
+// Freeze stops planned work of the shard for a while; nil ends that.
 func (c *Client) Freeze(ctx context.Context, freeze *api.Freeze, how ...Option) (r api.Result, err error) {
 	return c.put(ctx, "shard/freeze", freeze != nil, freeze, how)
 }
 
-// Evacuate has the instances of a zone replaced elsewhere; end: the zone may be used again.
+// Evacuate replaces the instances of a zone elsewhere; end: the zone may be used again.
 func (c *Client) Evacuate(ctx context.Context, zone string, end bool, how ...Option) (r api.Result, err error) {
 	return c.put(ctx, "zones/"+url.PathEscape(zone)+"/evacuation", !end, nil, how)
 }
 
-// Protect protects an instance; nil ends that. What it is based on is Story.Base.
+// Protect protects an instance, based on Story.Base; nil ends that.
 func (c *Client) Protect(ctx context.Context, instance string, protection *api.Protection, how ...Option,
 ) (r api.Result, err error) {
 	return c.put(ctx, "instances/"+url.PathEscape(instance)+"/protection", protection != nil, protection, how)
 }
 
-// Drill causes a failure in a group on purpose; Drills shows what became of it.
+// Drill causes a failure in a group on purpose; Drills shows the outcome.
 func (c *Client) Drill(ctx context.Context, group string, drill api.Drill, how ...Option) (r api.Result, err error) {
 	_, err = c.do(ctx, http.MethodPost, "groups/"+url.PathEscape(group)+"/drills", drill, &r, how...)
 	return r, err
@@ -233,7 +233,7 @@ func (c *Client) Adopt(ctx context.Context, instance string, to api.Adoption, ho
 	return r, err
 }
 
-// put puts what is below a path, or deletes it.
+// put puts a document at a path, or deletes the path.
 func (c *Client) put(ctx context.Context, path string, there bool, body any, how []Option) (r api.Result, err error) {
 	method := http.MethodPut
 	if !there {
@@ -294,7 +294,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ho
 	return resp.Header, nil
 }
 
-// problemOf is why a request was refused. A replica refuses some in plain text: they did not reach
+// problemOf returns why a request was refused. Refusals in plain text come from the replica, before
 // the API.
 func problemOf(resp *http.Response, text []byte) *api.Problem {
 	p := &api.Problem{}

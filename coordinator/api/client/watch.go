@@ -17,11 +17,11 @@ import (
 // errEnded is the end of a watch: the replica stopped, or was too slow.
 var errEnded = errors.New("the watch has ended: open it again")
 
-// mostMessage bounds a message of a watch.
+// mostMessage limits a message of a watch.
 const mostMessage = 16 << 20
 
-// WatchStatus calls see with what is going on in a group, again whenever it changes, until see or
-// ctx ends it. It always returns an error; a new watch begins with the state as it is then.
+// WatchStatus calls see with the state of a group, and again whenever it changes, until see or ctx
+// ends it. It always returns an error; a new watch begins with the current state.
 func (c *Client) WatchStatus(ctx context.Context, group string, see func(api.Group) (more bool)) error {
 	return c.watch(ctx, "groups/"+url.PathEscape(group)+"/status?watch=true", func(data []byte) (bool, error) {
 		var d api.Group
@@ -31,7 +31,7 @@ func (c *Client) WatchStatus(ctx context.Context, group string, see func(api.Gro
 }
 
 // WatchEvents calls see with the last entries of the journal, the oldest first, and then with each
-// that comes.
+// new one.
 func (c *Client) WatchEvents(ctx context.Context, wanted url.Values, see func(api.Event) (more bool)) error {
 	q := url.Values{"watch": {"true"}}
 	for name, values := range wanted {
@@ -44,7 +44,7 @@ func (c *Client) WatchEvents(ctx context.Context, wanted url.Values, see func(ap
 	})
 }
 
-// ErrSeen is what a watch returns that see has ended.
+// ErrSeen is the error of a watch that see has ended.
 var ErrSeen = errors.New("seen")
 
 func (c *Client) watch(ctx context.Context, path string, see func([]byte) (bool, error)) error {
@@ -56,7 +56,7 @@ func (c *Client) watch(ctx context.Context, path string, see func([]byte) (bool,
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // a stream has no end to be read
+	defer func() { _ = resp.Body.Close() }() // a stream is not read to its end
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
 		return problemOf(resp, text)

@@ -20,9 +20,9 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Asset is a file that pages refer to by its digest, so that browsers may keep it.
+// Asset is a file that pages refer to by its digest, so that browsers may cache it.
 type Asset struct {
-	Path string // as pages name it, with the digest
+	Path string // as in pages, with the digest
 	Type string
 	Text []byte
 }
@@ -37,8 +37,8 @@ func readAsset(name, contentType string) (Asset, error) {
 	return Asset{Path: "/" + base + "-" + hex.EncodeToString(sum[:6]) + "." + ext, Type: contentType, Text: text}, nil
 }
 
-// readTemplates reads the templates. What they render depends on no clock: ages are left out, and
-// withAges fills them in.
+// readTemplates parses the templates. Their output does not depend on the time: they leave out
+// ages, and withAges fills them in.
 func readTemplates() (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"path":     url.PathEscape,

@@ -54,7 +54,7 @@ type bar struct {
 	Label    string
 }
 
-// chosen is the span of time that a URL asks for; zero times: none.
+// chosen returns the span of time that a URL selects; zero times: none.
 func chosen(query url.Values) (from, to time.Time) {
 	from, err := time.Parse(time.RFC3339, query.Get("from"))
 	if err != nil {
@@ -137,7 +137,7 @@ func (b *builder) axisOf(group string) axis {
 	return a
 }
 
-// axis draws the time axis of a group, a part for each column of a lane.
+// axis draws the time axis of a group, with a part for each column of a lane.
 func (b *builder) axis(v groupPage) Fragment {
 	var lanes []Fragment
 	for _, l := range v.Axis.Lanes {

@@ -19,7 +19,7 @@ type calendar struct {
 }
 
 type calendarRow struct {
-	Name   string // the kinds of work that may begin at these times
+	Name   string // the kinds of work with these times
 	When   string
 	Freeze *store.Freeze
 	Y      int
@@ -37,7 +37,7 @@ func calendarOf(all []view.Planned, now time.Time) *calendar {
 		return nil
 	}
 	c := &calendar{}
-	start := now.Truncate(time.Hour) // so that the picture does not change with every second
+	start := now.Truncate(time.Hour) // so that the picture does not change every second
 	x := func(at time.Time) int {
 		return max(0, min(across, int(float64(at.Sub(start))/float64(view.PlannedAhead)*across)))
 	}
@@ -76,7 +76,7 @@ func calendarOf(all []view.Planned, now time.Time) *calendar {
 	return c
 }
 
-// minutes is how a time is written where seconds say nothing.
+// minutes formats a time without seconds.
 const minutes = "01-02 15:04"
 
 // workNames are the kinds of planned work for people.
@@ -99,7 +99,7 @@ type rollBar struct {
 
 // part is a piece of a bar.
 type part struct {
-	Kind     string // of the grid's colours
+	Kind     string // a kind of the grid, for the colour
 	X, Width int
 }
 
@@ -131,7 +131,7 @@ func rollOf(r *view.Roll) *rollPicture {
 	return v
 }
 
-// chart is how a group was in the last hour, as lines.
+// chart is a group's last hour as lines.
 type chart struct {
 	From, To time.Time
 	Size     lines

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Concerns reports whether a change of a record can be seen on the page at a path. What it misses,
-// such as the load of a machine, is seen with the next heartbeat.
+// Concerns reports whether a change of a record can be seen on the page at a path. Changes that it
+// misses, such as the load of a machine, are shown with the next heartbeat.
 func Concerns(path string, change cache.Change) bool {
 	if change.Same {
 		return false
@@ -33,6 +33,6 @@ func Concerns(path string, change cache.Change) bool {
 	case kind == "i":
 		return change.Name == name || slices.Contains([]string{store.KindStatus, store.KindRequests}, change.Kind)
 	default:
-		return false // the journal is followed by itself
+		return false // the journal is watched separately
 	}
 }

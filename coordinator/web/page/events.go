@@ -61,7 +61,7 @@ func (p *Pages) events(b *builder) Page {
 	return page
 }
 
-// eventRows are entries as the rows of a table, a part each.
+// eventRows returns entries as the rows of a table, each a part.
 func (b *builder) eventRows(id string, entries []journal.Entry) Fragment {
 	list := tableRows(id, len(entries))
 	for i := range entries {

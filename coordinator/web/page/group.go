@@ -40,7 +40,7 @@ type groupPage struct {
 	Axis    axis
 	// Roll and Calendar are pictures of what view.Group has.
 	Roll *rollPicture
-	// Standing are the problems that blocked work, which is shown for itself, does not explain.
+	// Standing are the problems other than blocked work, which has a list of its own.
 	Standing []problem
 	Calendar *calendar
 	Chart    *chart
@@ -88,7 +88,7 @@ func (p *Pages) group(b *builder, name string) Page {
 		b.fragment("standing", "standing", v), b.fragment("chips", "chips", v), b.grid(v.Cells, b.query.Get("show")),
 	}
 	table := b.table(&v)
-	if b.query.Get("show") != "" { // it is what the reader looks for
+	if b.query.Get("show") != "" { // the reader has filtered for it
 		page.Main = append(page.Main, table)
 	}
 	if v.Roll != nil || v.Calendar != nil || len(v.Turns)+len(v.Protects)+len(v.Busy) > 0 {
@@ -139,7 +139,8 @@ type row struct {
 	Spark *spark
 }
 
-// table lists instances, a part for each, and for the load of each. Of the past no load is known.
+// table lists instances, with a part for each, and one for the load of each. For the past no load
+// is known.
 func (b *builder) table(v *groupPage) Fragment {
 	parts := []Fragment{b.fragment("table-title", "tabletitle", v)}
 	if len(v.Rows) > 0 {
@@ -156,12 +157,12 @@ func (b *builder) table(v *groupPage) Fragment {
 	return b.holding("table", "table", v, append(parts, b.fragment("table-pages", "tablepages", v))...)
 }
 
-// moment is what links within the past end with; "" in the present.
+// moment is the query of links within the past; "" in the present.
 func (b *builder) moment() template.URL {
 	if b.at.IsZero() {
 		return ""
 	}
-	// of what this package writes alone
+	// the text is made by this package alone
 	return template.URL("?" + url.Values{"at": {b.at.UTC().Format(time.RFC3339Nano)}}.Encode())
 }
 
@@ -233,8 +234,8 @@ func (b *builder) grid(all []view.Cell, show string) Fragment {
 	return grid
 }
 
-// cell draws one, or takes what was drawn last time if it looks the same: drawing a thousand cells
-// costs more than all the rest of a page.
+// cell draws one cell, or returns the earlier drawing if it looks the same: drawing a thousand
+// cells takes longer than the rest of the page.
 func (b *builder) cell(c cell) Fragment {
 	id := "s-" + strconv.Itoa(c.Slot)
 	if c.Slot < 0 {
@@ -254,7 +255,7 @@ func (b *builder) cell(c cell) Fragment {
 	})}
 }
 
-// drawn remembers HTML by what it shows.
+// drawn caches HTML by what it shows.
 type drawn struct {
 	mu  sync.Mutex
 	all map[string]template.HTML

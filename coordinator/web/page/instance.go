@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
-// instanceThen is an instance as it was, and how it had come to that.
+// instanceThen is an instance as it was, with its story up to then.
 type instanceThen struct {
 	view.Instance
 	Name string

@@ -11,41 +11,41 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Page is what is shown under a URL.
+// Page is what a URL shows.
 type Page struct {
-	Status   int // of HTTP
+	Status   int // HTTP status
 	Title    string
-	Trail    []Step // the way from the shard to here
-	Here     string // which of the places in the head it is
-	Command  string // says the same
+	Trail    []Step // the path from the shard to this page
+	Here     string // the current place in the header
+	Command  string // prints the same in a terminal
 	Revision store.Revision
 	Truth    Truth
-	Top      Fragment // how far it can be relied on
+	Top      Fragment // how reliable the page is
 	Main     []Fragment
-	Live     string   // where its updates are
-	Others   []string // origins of other replicas that serve the same
-	Said     string   // its state in a few words, for readers of screens
+	Live     string   // URL of its updates
+	Others   []string // origins of other replicas that serve the same page
+	Said     string   // its state in a few words, for screen readers
 }
 
-// Step is a page on the way to another one.
+// Step is a page on the path to another one.
 type Step struct{ Name, URL string }
 
-// Truth is how far what is shown can be relied on.
+// Truth says how reliable the page is.
 type Truth struct {
 	view.Truth
-	Replica string    // that answers
-	At      time.Time // of a page of the past; zero: now
+	Replica string    // that answered
+	At      time.Time // the moment of a page of the past; zero: now
 }
 
 // Fragment is a part of a page with an ID in the document, so that it can be replaced alone. Its
-// HTML is one element: Head, then its parts, then Tail. A part without an ID is replaced with the
-// fragment around it.
+// HTML is one element: Head, then its parts, then Tail. A part without an ID is replaced together
+// with the fragment around it.
 type Fragment struct {
 	ID    string
 	Head  template.HTML
 	Parts []Fragment
 	Tail  template.HTML
-	List  bool // its parts come, go and move one by one
+	List  bool // its parts are added, removed and moved one by one
 }
 
 // HTML is the whole fragment.
@@ -63,7 +63,7 @@ func (f Fragment) write(b *strings.Builder) {
 	b.WriteString(string(f.Tail))
 }
 
-// Have names each fragment of a page with a digest, so that a reader can be sent what is different.
+// Have lists each fragment of a page with a digest, so that a reader can be sent what differs.
 func (p Page) Have() string {
 	names := make([]string, len(p.Main))
 	for i := range p.Main {
@@ -74,11 +74,11 @@ func (p Page) Have() string {
 
 func (f Fragment) digest() string {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(f.HTML())) // a hash takes all
+	_, _ = sum.Write([]byte(f.HTML())) // a hash accepts everything
 	return strconv.FormatUint(sum.Sum64(), 36)
 }
 
-// Missing are what a reader needs who has fragments with these digests.
+// Missing returns what a reader lacks that has fragments with these digests.
 func (p Page) Missing(have string) []Change {
 	old := strings.Fields(have)
 	if len(old) != len(p.Main) {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the values that pages need.
+// Config has the values that pages need.
 type Config struct {
 	Shard   string
 	Replica string // that serves them
@@ -42,7 +42,7 @@ type Pages struct {
 	Style, Script, Icon Asset
 }
 
-// New reads the templates.
+// New parses the templates.
 func New(cfg Config, deps Deps) (*Pages, error) {
 	if cfg.Shard == "" || deps.Replica == nil || deps.Journal == nil || deps.Views == nil {
 		return nil, errors.New("pages need a shard, a replica, a journal and views")
@@ -62,8 +62,8 @@ func New(cfg Config, deps Deps) (*Pages, error) {
 	return p, err
 }
 
-// At makes the page at a path, given as it came, with its escapes; found is false where no page is.
-// It has no ages yet.
+// At makes the page at a path, given as it came, with its escapes; found is false if there is no
+// such page. Ages are not filled in yet.
 func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, found bool, err error) {
 	b := &builder{p: p, query: query, now: now, at: momentOf(query)}
 	switch {
@@ -91,7 +91,7 @@ func (p *Pages) At(path string, query url.Values, now time.Time) (page Page, fou
 	return page, true, b.err
 }
 
-// placeOf takes the path of a group or an instance apart.
+// placeOf splits the path of a group or an instance.
 func placeOf(path string) (kind, name string, ok bool) {
 	kind, rest, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if !ok || kind != "g" && kind != "i" || rest == "" || strings.Contains(rest, "/") {
@@ -114,7 +114,7 @@ func (p *Pages) Write(w io.Writer, page Page, now time.Time) error {
 	return err
 }
 
-// builder makes one page. The first error stays.
+// builder makes one page. It keeps the first error.
 type builder struct {
 	p     *Pages
 	query url.Values
@@ -123,7 +123,7 @@ type builder struct {
 	err   error
 }
 
-// revision is up to which the cache is.
+// revision is the revision of the cache.
 func (b *builder) revision() (rev store.Revision) {
 	b.p.deps.Replica.Cache().View(func(c *cache.Content) { rev = c.Revision })
 	return rev
@@ -142,7 +142,7 @@ func (b *builder) fragment(id, name string, data any) Fragment {
 	return Fragment{ID: id, Head: b.html(name, data)}
 }
 
-// slot is where a template has its parts. No text can forge it: templates replace it.
+// slot marks where a template has its parts. No text can contain it: templates replace it.
 const slot = "\x00"
 
 // holding renders a template that makes one element with this ID, with parts in its slots.
@@ -164,7 +164,7 @@ func (b *builder) page(t view.Truth, rev store.Revision) Page {
 	return Page{Status: http.StatusOK, Truth: Truth{Truth: t, Replica: b.p.cfg.Replica}, Revision: rev}
 }
 
-// unread is the page of a replica that knows nothing yet.
+// unread is the page of a replica that has read nothing yet.
 func (b *builder) unread() Page {
 	page := b.page(b.p.views.Truth(b.now), 0)
 	page.Status, page.Command = http.StatusServiceUnavailable, "leasehold status"

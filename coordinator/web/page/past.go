@@ -9,21 +9,21 @@ import (
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
-// past is a moment that the URL asks for. Records of the past are not kept; what is known of it is
-// what the records say now, less all that the journal says has happened since.
+// past is a moment that the URL asks for. Past records are not stored: the state is the present
+// records, minus what the journal says has happened since.
 type past struct {
 	At              time.Time // zero: the page shows the present
-	Known           bool      // the journal in memory reaches back that far
+	Known           bool      // the journal in memory reaches that far back
 	Earlier, Later  string    // the moments of the decisions before and after
 	EarlierURL, URL string
 	LaterURL        string
-	// First, Last and Step are where its slider begins and ends, and its steps, in seconds.
+	// First, Last and Step are the start, the end and the step of the slider, in seconds.
 	First, Last, Step int64
 	Show              string // the filter
 }
 
-// momentOf reads a moment from a URL, in seconds if it is the slider's; zero if it has none, or one
-// that cannot be read.
+// momentOf reads a moment from a URL, in seconds if it comes from the slider; zero if there is
+// none, or none that can be read.
 func momentOf(query url.Values) time.Time {
 	if seconds, err := strconv.ParseInt(query.Get("at"), 10, 48); err == nil {
 		return time.Unix(seconds, 0)
@@ -35,7 +35,7 @@ func momentOf(query url.Values) time.Time {
 	return at
 }
 
-// pastOf finds the decisions around a moment.
+// pastOf finds the decisions next to a moment.
 func (b *builder) pastOf(path string, wanted func(*journal.Entry) bool) past {
 	v := past{At: b.at}
 	if v.At.IsZero() {
@@ -70,7 +70,7 @@ func (b *builder) pastOf(path string, wanted func(*journal.Entry) bool) past {
 	return v
 }
 
-// momentSteps is how many moments the slider has, at the most.
+// momentSteps is the largest number of moments on the slider.
 const momentSteps = 1000
 
 // groupThen is a group as it was.

@@ -48,7 +48,7 @@ func (p *Pages) report(b *builder) Page {
 		page.Title += " on " + v.Group
 		page.Trail = []Step{{v.Group, "/g/" + url.PathEscape(v.Group)}}
 		page.Command += " --group " + v.Group
-		v.Drills, _ = p.views.Drills(v.Group) // the report was read just now
+		v.Drills, _ = p.views.Drills(v.Group) // the report was made just now
 	}
 	page.Main = []Fragment{b.fragment("report", "report", v)}
 	return page

@@ -44,7 +44,7 @@ func (p *Pages) shard(b *builder) Page {
 	return page
 }
 
-// problems lists problems, a part for each: its ID says what it is.
+// problems lists problems, each as a part with an ID made of its text.
 func (b *builder) problems(all []story.Problem, groups []view.GroupRow) Fragment {
 	list := Fragment{ID: "problem-list", Head: `<ul id="problem-list" class="problems">`, Tail: "</ul>", List: true}
 	times := map[string]int{}

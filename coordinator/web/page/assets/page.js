@@ -184,9 +184,8 @@ function rove(to) {
 }
 
 function settle() {
-  const all = cells();
-  for (const a of all) if (a !== document.activeElement) a.tabIndex = -1;
-  rove(all.includes(document.activeElement) ? document.activeElement : all[0]);
+  for (const a of main.querySelectorAll('.cells a:not([tabindex])')) a.tabIndex = -1; // the others have theirs
+  rove(document.activeElement?.closest('.cells a') || main.querySelector('.cells a'));
 }
 
 document.addEventListener('changed', settle);
