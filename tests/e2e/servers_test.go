@@ -127,6 +127,12 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		c.same("web", ids)
 	}
 
+	for _, h := range hosts { // a follower that is asked for a promotion has the leader log thousands of refusals
+		if said := h.run.stderr.String(); strings.Contains(said, "auth: user name is empty") {
+			t.Errorf("%s was asked without a name: %s", h.name, said)
+		}
+	}
+
 	// A majority is lost, and comes back.
 	for _, h := range hosts[1:] {
 		c.end(h)
