@@ -231,7 +231,7 @@ func (r *Replica) Run(ctx context.Context) error {
 			}
 		})
 	}
-	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
+	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID, end: cancel})()
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
 	r.startWatchers(ctx, gw, &parts)

@@ -153,6 +153,9 @@ func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 		return store.Shard{}, fmt.Errorf("read %s: %w", r.keys.Shard(), err)
 	}
 	v, err := store.Decode[store.Shard](kv)
+	if err == nil && known.ShardID != "" && v.Record.Replaces == known.ShardID && v.Record.ID != known.ShardID {
+		known.ShardID = "" // it knew an empty shard, in whose place an operator restored this one
+	}
 	switch {
 	case err == nil && v.Record.ID == "":
 		err = fmt.Errorf("read %s: it has no ID", kv.Key)
@@ -207,14 +210,21 @@ func (r *Replica) announceWaiting(ctx context.Context) {
 
 // shardWatcher notices when the store loses the shard, and when it is back.
 type shardWatcher struct {
-	r  *Replica
-	id string
+	r   *Replica
+	id  string
+	end func(cause error) // ends the replica
 }
+
+// errReplaced ends a replica that served an empty shard: it starts again with the restored one.
+var errReplaced = errors.New("another shard was restored in the place of the empty one that this replica served: " +
+	"it starts again with that")
 
 func (w *shardWatcher) look(c *cache.Content) {
 	switch {
 	case c.Shard.Present() && c.Shard.Record.ID == w.id:
 		w.r.wait("")
+	case c.Shard.Present() && c.Shard.Record.Replaces == w.id:
+		w.end(errReplaced)
 	case c.Shard.Present():
 		w.r.wait(shardOther(w.r.known.get(), c.Shard.Record.ID))
 	default:
