@@ -38,6 +38,8 @@ type Config struct {
 	StateFile string
 	// OwnEtcd: etcd is a part of Leasehold, and nothing but the leader compacts it.
 	OwnEtcd bool
+	// AwaitsBackup: etcd was made for a shard from a backup, and none must be made anew.
+	AwaitsBackup bool
 
 	// StreamsPerConnection bounds the agents' streams per connection; 0: what one agent needs. A
 	// bench has many agents on one connection.

@@ -40,6 +40,11 @@ func (r *Replica) wait(why string) {
 	if why != "" {
 		k := r.known.get()
 		waits = &store.Waits{Why: why, ShardID: k.ShardID, Cluster: k.Cluster, Highest: k.Revision}
+		if k.ShardID == "" && r.cfg.AwaitsBackup {
+			waits.Restore = true
+			waits.Why = fmt.Sprintf("there is no shard %s in this etcd, which was made for one from a backup: "+
+				"leasehold restore FILE brings it back", r.cfg.Shard)
+		}
 	}
 	r.mu.Lock()
 	same := waits == nil && r.waits == nil || waits != nil && r.waits != nil && waits.Why == r.waits.Why
@@ -53,7 +58,7 @@ func (r *Replica) wait(why string) {
 		return
 	}
 	if waits != nil {
-		r.log.Error("waiting: nothing is decided", "why", why)
+		r.log.Error("waiting: nothing is decided", "why", waits.Why)
 	} else {
 		r.log.Info("etcd holds the shard: serving it")
 	}

@@ -41,6 +41,7 @@ type joinAnswer struct {
 	Certificate []byte            `json:"certificate"` // of its member, as PEM
 	Files       map[string][]byte `json:"files"`       // what all hosts have
 	Shard       string            `json:"shard"`
+	Restore     bool              `json:"restore,omitempty"` // it comes from a backup
 	Cluster     string            `json:"cluster"`
 	Members     []Peer            `json:"members"`
 }
@@ -136,7 +137,7 @@ func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer
 	if no := cluster.MayAdd(call.Name, call.Peer); no != nil {
 		return answer, no
 	}
-	answer = joinAnswer{Shard: r.Shard, Cluster: r.Cluster, Members: peersOf(cluster)}
+	answer = joinAnswer{Shard: r.Shard, Restore: r.Restore, Cluster: r.Cluster, Members: peersOf(cluster)}
 	if answer.Certificate, err = pki.SignOperator(a.place.credentials().Dir, call.Request,
 		pki.Order{Name: services.EtcdName, Hosts: call.Hosts}); err != nil {
 		return answer, err

@@ -114,6 +114,7 @@ func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
 			"; to restore a shard with these authorities, add --no-shard",
 			"--init: %s has certificates already, and no record of a server", place.credentials().Dir)
 	}
+	wanted.Restore = c.NoShard
 	if err := place.begin(wanted); err != nil {
 		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
 	}
@@ -198,7 +199,7 @@ func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Reco
 			return err
 		}
 		defer admin.Close()
-		if c.NoShard {
+		if r.Restore {
 			fmt.Fprintf(&b, "restore the shard now: leasehold restore FILE --confirm=%s; other hosts are ready after that\n",
 				r.Shard)
 		}

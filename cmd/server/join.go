@@ -73,6 +73,7 @@ func (p Place) join(ctx context.Context, r Record, at, text string) error {
 		return err
 	}
 	r.Phase, r.Shard, r.Cluster, r.Members = joining, answer.Shard, answer.Cluster, answer.Members
+	r.Restore = answer.Restore
 	return p.save(r)
 }
 

@@ -230,6 +230,9 @@ func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !r.Restore {
+		t.Error("a start that is repeated without --no-shard would make the shard")
+	}
 	if err := place.prepare(r); err != nil {
 		t.Fatal(err)
 	}

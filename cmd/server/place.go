@@ -67,7 +67,8 @@ type Record struct {
 	EtcdPort int    `json:"etcd_port"`
 	PeerPort int    `json:"peer_port"`
 	Shard    string `json:"shard"`
-	Cluster  string `json:"cluster"` // etcd's token of the cluster
+	Restore  bool   `json:"restore,omitempty"` // the shard comes from a backup: none is made
+	Cluster  string `json:"cluster"`           // etcd's token of the cluster
 	Phase    phase  `json:"phase"`
 	// Members are the hosts of the cluster when it was last looked at, with this one.
 	Members []Peer `json:"members"`

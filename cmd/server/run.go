@@ -68,7 +68,7 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	h.Service.Status("the replica is starting")
 	keep(&replicas, replicaCtx, replica)
 	serves := replica.ready
-	if c.NoShard { // it serves once the shard is restored
+	if r.Restore && was == beginning { // it serves once the shard is restored
 		serves = make(chan string, 1)
 		serves <- ""
 	}
@@ -155,7 +155,7 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 	case joined:
 		return r, nil
 	case beginning:
-		if err := place.found(ctx, r, !c.NoShard); err != nil {
+		if err := place.found(ctx, r, !r.Restore); err != nil {
 			return r, err
 		}
 	case joining:

@@ -46,7 +46,7 @@ func (c Content) empty(
 		return there, "", err
 	}
 	there, err = store.Decode[store.Shard](kv)
-	if err != nil || there.Record.ID == c.ShardID {
+	if err != nil || there.Record.ID == "" || there.Record.ID == c.ShardID {
 		return there, "", &InTheWayError{kv.Key}
 	}
 	all, err := s.List(ctx, keys.Prefix(), 0)

@@ -214,7 +214,10 @@ func waitingProblems(st *Shard) []Problem {
 			About: r.Record.ID, Rule: "SAFE-15", What: "waits and makes no decisions: " + w.Why,
 			Next: "leasehold init",
 		}
-		if w.ShardID != "" {
+		switch {
+		case w.Restore:
+			p.Next = "leasehold restore FILE"
+		case w.ShardID != "":
 			p.Next = "restore etcd from a snapshot, or, if there is none: leasehold recover"
 			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
 		}
