@@ -91,7 +91,11 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return failure(Failed, "name a file in a directory that you may write to", "%s: %s", c.File, err)
+		next := "name a file in a directory that you may write to"
+		if durable.Full(err) {
+			next = "free space on that disk, or name a file on another"
+		}
+		return failure(Failed, next, "%s: %s", c.File, err)
 	}
 	s.noteBackup(ctx, content, c.File)
 	done := backupOf(c.File, content)

@@ -116,7 +116,7 @@ func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
 	}
 	wanted.Restore = c.NoShard
 	if err := place.begin(wanted); err != nil {
-		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		return problem(services.DirectoryNext(err), "data directory: %s", err)
 	}
 	return nil
 }

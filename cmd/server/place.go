@@ -159,7 +159,7 @@ func (p Place) open() error {
 	}
 	lock, err := os.OpenFile(p.file("server.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		return problem(services.DirectoryNext(err), "data directory: %s", err)
 	}
 	// The descriptor stays open: the lock is this process's as long as it lives.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
