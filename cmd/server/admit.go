@@ -90,6 +90,9 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 	case errors.Is(err, errToken):
 		a.log.Warn("host refused", "host", call.Name, "why", err)
 		return nil, status.Error(codes.PermissionDenied, errToken.Error())
+	case errors.As(err, &refused) && refused.Busy:
+		a.log.Info("host waits", "host", call.Name, "why", refused.What)
+		return nil, status.Error(codes.Aborted, refused.What+"\n"+refused.Next)
 	case errors.As(err, &refused):
 		a.log.Warn("host refused", "host", call.Name, "why", refused.What)
 		return nil, status.Error(codes.FailedPrecondition, refused.What+"\n"+refused.Next)

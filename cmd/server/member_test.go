@@ -218,12 +218,12 @@ func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
 	if err := os.Rename(lost.credentials().Dir, place.credentials().Dir); err != nil {
 		t.Fatal(err)
 	}
-	err := (&Command{Init: true}).first(t.Context(), place, r)
+	err := (&Command{Init: true}).first(t.Context(), place, r, slog.New(slog.DiscardHandler))
 	var refused *services.Problem
 	if !errors.As(err, &refused) || !strings.Contains(refused.Next, "--no-shard") {
 		t.Fatalf("--init over certificates: %v", err)
 	}
-	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r); err != nil {
+	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	r, err = place.load()
