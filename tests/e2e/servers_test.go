@@ -163,6 +163,9 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		}
 	}
 	complains(t, c.cli("server", "remove", "a", "--confirm", "a", "--data-dir", a.dir), 1, "last member")
+	for _, command := range []string{"remove", "replace"} { // that the host exists is checked before it asks
+		complains(t, c.cli("server", command, "zz", "--data-dir", a.dir), 1, "zz: is not in the cluster, which has a")
+	}
 	c.same("web", ids)
 	c.heals(ids)
 }
