@@ -68,6 +68,7 @@ type Server struct {
 	lock     *dirLock
 	endpoint string
 	close    sync.Once
+	warned   warnings
 }
 
 // Start starts the member and returns once it serves. The context bounds starting alone. Errors fit
@@ -216,7 +217,7 @@ func (s *Server) settings(cfg Config, address string, last *lastError) *embed.Co
 	// A client that vanished silently is noticed within 15 seconds, not two hours.
 	e.GRPCKeepAliveInterval = 10 * time.Second
 	e.GRPCKeepAliveTimeout = 5 * time.Second
-	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newZapLogger(cfg.Logger, cfg.Verbose, last))
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newZapLogger(cfg.Logger, cfg.Verbose, last, &s.warned))
 	e.ServiceRegister = func(g *grpc.Server) { s.serving <- g } // one port, one server
 	return e
 }
@@ -267,6 +268,7 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) stop() {
+	s.warned.ending.Store(true)
 	// etcd would wait seconds for watches and keepalive streams to end, which never do.
 	if s.service != nil {
 		s.service.Stop()

@@ -15,7 +15,7 @@ import (
 // A full disk is named as such, and never as data that cannot be read: that advice loses data.
 func TestAFullDiskIsNotTakenForBrokenData(t *testing.T) {
 	last := new(lastError)
-	log := newZapLogger(slog.New(slog.DiscardHandler), false, last)
+	log := newZapLogger(slog.New(slog.DiscardHandler), false, last, new(warnings))
 	gaveUp := func(why error) (err error) {
 		defer func() {
 			err = &brokenDataError{said: fmt.Sprint(recover()), why: last.get()}

@@ -22,12 +22,12 @@ func (l *lastError) get() error {
 
 // newZapLogger adapts our logger for etcd. etcd's fatal lines become panics, so that an unreadable
 // data directory does not end the process before it is reported.
-func newZapLogger(to *slog.Logger, verbose bool, last *lastError) *zap.Logger {
+func newZapLogger(to *slog.Logger, verbose bool, last *lastError, warned *warnings) *zap.Logger {
 	least := zapcore.WarnLevel
 	if verbose {
 		least = zapcore.InfoLevel
 	}
-	core := &slogCore{LevelEnabler: least, to: to.Handler(), last: last}
+	core := &slogCore{LevelEnabler: least, to: to.Handler(), last: last, warned: warned}
 	return zap.New(core, zap.WithFatalHook(zapcore.WriteThenPanic))
 }
 
@@ -37,10 +37,11 @@ type slogCore struct {
 	to     slog.Handler
 	fields []zapcore.Field
 	last   *lastError
+	warned *warnings
 }
 
 func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
-	return &slogCore{LevelEnabler: c.LevelEnabler, to: c.to, fields: slices.Concat(c.fields, fields), last: c.last}
+	return &slogCore{LevelEnabler: c.LevelEnabler, to: c.to, fields: slices.Concat(c.fields, fields), last: c.last, warned: c.warned}
 }
 
 func (c *slogCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -66,6 +67,13 @@ func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range slices.Concat(c.fields, fields) {
 		f.AddTo(values)
+	}
+	held, ok := c.warned.pass(e, values.Fields)
+	if !ok {
+		return nil
+	}
+	if held > 0 {
+		r.AddAttrs(slog.Int("repeated", held))
 	}
 	names := make([]string, 0, len(values.Fields))
 	for name := range values.Fields {
