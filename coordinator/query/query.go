@@ -3,6 +3,8 @@ package query
 import (
 	"errors"
 	"time"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // Key names a number: a source, and the group that it is about. Group is empty for a source whose
@@ -60,7 +62,7 @@ func (r Reading) Missing() string {
 	case r.Problem != "":
 		return r.Problem
 	case r.Asked.IsZero():
-		return "it was not asked for yet"
+		return store.NumberNotAsked
 	default:
 		return "the last answer is too old"
 	}

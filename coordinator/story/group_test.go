@@ -2,6 +2,7 @@ package story
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
@@ -128,5 +129,31 @@ func TestCounts(t *testing.T) {
 	}
 	if want := []PhaseCount{{store.Booting, 1}}; !slices.Equal(g.Phases, want) {
 		t.Errorf("phases: %v, want %v", g.Phases, want)
+	}
+}
+
+// A number from outside that is missing is a problem as soon as its source has failed to answer,
+// and none before.
+//
+// proves AUTO-2, DAY-3
+func TestAMissingNumberIsAProblem(t *testing.T) {
+	for _, c := range []struct {
+		number store.ScaleNumber
+		shown  bool
+	}{
+		{store.ScaleNumber{Metric: "queue", Old: true, Why: "unreachable: connection refused"}, true},
+		{store.ScaleNumber{Metric: "queue", Old: true, Why: store.NumberNotAsked}, false},
+		{store.ScaleNumber{Metric: "queue", Why: "unreachable: connection refused"}, false}, // the last one counts still
+		{store.ScaleNumber{Metric: "queue"}, false},
+		{store.ScaleNumber{Metric: "cpu", Of: 3}, false},
+	} {
+		p := scaleProblem("web", store.Status{
+			Accepted: &store.Group{Scale: &store.ScaleSpec{Max: 9}}, Scale: &store.Scale{Numbers: []store.ScaleNumber{c.number}},
+		})
+		if (p != nil) != c.shown {
+			t.Errorf("%+v: %+v", c.number, p)
+		} else if p != nil && !strings.Contains(p.What, "queue, which gives no number: unreachable: connection refused") {
+			t.Errorf("it says %q", p.What)
+		}
 	}
 }
