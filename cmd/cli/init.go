@@ -51,7 +51,7 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 }
 
 // refuseOverRemains refuses to create a shard again whose record was lost: its machines have the
-// tag of the old ID, and the new shard would not recognise them. Where coordinators wait for a shard
+// tag of the old ID, and the new shard would not recognise them. Where coordinators wait for one
 // from a backup, anew says that a new one is wanted nevertheless.
 func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys, anew bool) error {
 	var remains int

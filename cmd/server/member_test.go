@@ -268,7 +268,8 @@ func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(refused.Next, "--no-shard") {
 		t.Fatalf("--init over certificates: %v", err)
 	}
-	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r, slog.New(slog.DiscardHandler)); err != nil {
+	quiet := slog.New(slog.DiscardHandler)
+	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r, quiet); err != nil {
 		t.Fatal(err)
 	}
 	r, err = place.load()

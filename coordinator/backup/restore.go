@@ -25,8 +25,8 @@ func (e *InTheWayError) Error() string {
 	return fmt.Sprintf("etcd holds %s already: a backup is restored where there is no such shard, or an empty one", e.Key)
 }
 
-// Restore writes the content into an etcd that does not hold the shard, or holds an empty one of the
-// same name, which it replaces. The shard is on hold. It overwrites nothing else; if it was
+// Restore writes the content into an etcd that does not hold the shard, or holds an empty one of
+// the same name, which it replaces. The shard is on hold. It overwrites nothing else; if it was
 // interrupted, it may be repeated with the same backup. progress is told how many keys are done.
 func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, progress func(done, all int)) error {
 	keys := store.KeysOf(c.Shard)

@@ -34,7 +34,8 @@ func TestWarningsOfEtcdAreNotRepeated(t *testing.T) {
 		say(zapcore.ErrorLevel, "failed to write", "b")
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 5 || !strings.Contains(lines[1], "repeated=399") || !strings.Contains(lines[2], "remote-peer-id=c") {
+	if len(lines) != 5 || !strings.Contains(lines[1], "repeated=399") ||
+		!strings.Contains(lines[2], "remote-peer-id=c") {
 		t.Errorf("%d lines:\n%s", len(lines), out.String())
 	}
 }
@@ -45,7 +46,8 @@ func TestAMemberStartsAndStopsQuietly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	s, err := Start(ctx, Config{
-		DataDir: filepath.Join(t.TempDir(), "etcd"), Listen: "127.0.0.1:0", NoSync: true, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		DataDir: filepath.Join(t.TempDir(), "etcd"), Listen: "127.0.0.1:0", NoSync: true,
+		Logger: slog.New(slog.NewTextHandler(&out, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,9 @@ type slogCore struct {
 }
 
 func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
-	return &slogCore{LevelEnabler: c.LevelEnabler, to: c.to, fields: slices.Concat(c.fields, fields), last: c.last, warned: c.warned}
+	with := *c
+	with.fields = slices.Concat(c.fields, fields)
+	return &with
 }
 
 func (c *slogCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
