@@ -38,6 +38,8 @@ type Config struct {
 	StateFile string
 	// OwnEtcd: etcd is a part of Leasehold, and nothing but the leader compacts it.
 	OwnEtcd bool
+	// AwaitsBackup: etcd was made for a shard from a backup, and none must be made anew.
+	AwaitsBackup bool
 
 	// StreamsPerConnection bounds the agents' streams per connection; 0: what one agent needs. A
 	// bench has many agents on one connection.
@@ -231,7 +233,7 @@ func (r *Replica) Run(ctx context.Context) error {
 			}
 		})
 	}
-	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
+	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID, end: cancel})()
 	defer r.cache.Listen(ownRecord{r})()
 	defer r.cache.Listen(r.clock)()
 	r.startWatchers(ctx, gw, &parts)

@@ -40,6 +40,11 @@ func (r *Replica) wait(why string) {
 	if why != "" {
 		k := r.known.get()
 		waits = &store.Waits{Why: why, ShardID: k.ShardID, Cluster: k.Cluster, Highest: k.Revision}
+		if k.ShardID == "" && r.cfg.AwaitsBackup {
+			waits.Restore = true
+			waits.Why = fmt.Sprintf("there is no shard %s in this etcd, which was made for one from a backup: "+
+				"leasehold restore FILE brings it back", r.cfg.Shard)
+		}
 	}
 	r.mu.Lock()
 	same := waits == nil && r.waits == nil || waits != nil && r.waits != nil && waits.Why == r.waits.Why
@@ -53,7 +58,7 @@ func (r *Replica) wait(why string) {
 		return
 	}
 	if waits != nil {
-		r.log.Error("waiting: nothing is decided", "why", why)
+		r.log.Error("waiting: nothing is decided", "why", waits.Why)
 	} else {
 		r.log.Info("etcd holds the shard: serving it")
 	}
@@ -153,6 +158,9 @@ func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 		return store.Shard{}, fmt.Errorf("read %s: %w", r.keys.Shard(), err)
 	}
 	v, err := store.Decode[store.Shard](kv)
+	if err == nil && known.ShardID != "" && v.Record.Replaces == known.ShardID && v.Record.ID != known.ShardID {
+		known.ShardID = "" // it knew an empty shard, in whose place an operator restored this one
+	}
 	switch {
 	case err == nil && v.Record.ID == "":
 		err = fmt.Errorf("read %s: it has no ID", kv.Key)
@@ -207,14 +215,21 @@ func (r *Replica) announceWaiting(ctx context.Context) {
 
 // shardWatcher notices when the store loses the shard, and when it is back.
 type shardWatcher struct {
-	r  *Replica
-	id string
+	r   *Replica
+	id  string
+	end func(cause error) // ends the replica
 }
+
+// errReplaced ends a replica that served an empty shard: it starts again with the restored one.
+var errReplaced = errors.New("another shard was restored in the place of the empty one that this replica served: " +
+	"it starts again with that")
 
 func (w *shardWatcher) look(c *cache.Content) {
 	switch {
 	case c.Shard.Present() && c.Shard.Record.ID == w.id:
 		w.r.wait("")
+	case c.Shard.Present() && c.Shard.Record.Replaces == w.id:
+		w.end(errReplaced)
 	case c.Shard.Present():
 		w.r.wait(shardOther(w.r.known.get(), c.Shard.Record.ID))
 	default:

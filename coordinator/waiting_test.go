@@ -50,6 +50,21 @@ func TestAReplicaCreatesNoShard(t *testing.T) {
 	})
 }
 
+// Where etcd was made for a shard from a backup, the advice is to restore it.
+//
+// proves SAFE-15
+func TestAReplicaWaitsForAShardFromABackup(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.uncreated = true
+		w.start("one", func(c *coordinator.Config, _ *coordinator.Deps) { c.AwaitsBackup = true })
+		w.until(10*time.Second, "it says that it waits for a restore", func() bool {
+			return strings.Contains(w.waits("one"), "leasehold restore FILE") && !strings.Contains(w.waits("one"), "init")
+		})
+		w.editShard(func(*store.Shard) {})
+		w.leads(10*time.Second, "one")
+	})
+}
+
 // The shard's record vanishes, or becomes another's, under running replicas: they keep running,
 // decide nothing, and go on once it is back.
 //

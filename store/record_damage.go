@@ -16,6 +16,7 @@ type Gone struct {
 	Instance string    `json:"instance,omitempty"`
 	Slot     *int      `json:"slot,omitempty"` // nil for an instance on demand
 	At       time.Time `json:"at"`
+	ShardID  string    `json:"shard_id,omitempty"` // of an empty shard that a restored one replaces
 }
 
 // Claim is what a coordinator certified about an instance while its record was readable (SAFE-17).

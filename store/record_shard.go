@@ -26,6 +26,9 @@ type Shard struct {
 	Evacuated map[string]Evacuation `json:"evacuated,omitempty"`
 	// Freeze is a time in which no planned work of any group begins (ROLL-6).
 	Freeze *Freeze `json:"freeze,omitempty"`
+	// Replaces is the ID of an empty shard in whose place this one was restored: replicas that know
+	// that ID serve this shard (SAFE-15).
+	Replaces string `json:"replaces,omitempty"`
 }
 
 // Evacuation is an operator's order to empty a zone.
@@ -343,6 +346,8 @@ type Waits struct {
 	ShardID string   `json:"shard_id,omitempty"` // of the shard that it knows; "": none
 	Cluster string   `json:"cluster,omitempty"`  // in which it was
 	Highest Revision `json:"highest,omitempty"`  // and the highest revision that was seen there
+	// Restore: the shard that it waits for comes from a backup: none must be made anew.
+	Restore bool `json:"restore,omitempty"`
 }
 
 // Disturbance is a time in which etcd, or the way to it, was not well (SAFE-1).

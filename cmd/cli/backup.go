@@ -91,7 +91,11 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return failure(Failed, "name a file in a directory that you may write to", "%s: %s", c.File, err)
+		next := "name a file in a directory that you may write to"
+		if durable.Full(err) {
+			next = "free space on that disk, or name a file on another"
+		}
+		return failure(Failed, next, "%s: %s", c.File, err)
 	}
 	s.noteBackup(ctx, content, c.File)
 	done := backupOf(c.File, content)
@@ -152,7 +156,7 @@ type Restore struct {
 
 // Help explains the steps.
 func (*Restore) Help() string {
-	return `Puts a shard into an etcd that does not hold it. Other shards there are not touched. The shard is on hold, so nothing is created or deleted.
+	return `Puts a shard into an etcd that does not hold it, or in the place of an empty one. Other shards there are not touched. The shard is on hold, so nothing is created or deleted.
 
 1. leasehold restore FILE
 2. leasehold group apply -f FILE           for each group that has changed since the backup
@@ -181,15 +185,22 @@ func (c *Restore) Run(ctx context.Context, s *Session) error {
 			output.Age(s.env.Now(), is.At), is.Program)
 		return nil
 	}
+	replaces, err := c.replaces(ctx, s, content)
+	if err != nil {
+		return err
+	}
 	waits, err := s.waits(ctx)
 	if err != nil {
 		return err
 	}
-	if waits != nil && waits.ShardID != content.ShardID {
+	if waits != nil && waits.ShardID != content.ShardID && waits.ShardID != replaces {
 		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, and %s has ID %s",
 			waits.ShardID, c.File, content.ShardID)
 	}
 	act := fmt.Sprintf("restore %s, as it was %s ago, on hold", is, output.Age(s.env.Now(), is.At))
+	if replaces != "" {
+		act += fmt.Sprintf("; it replaces the empty shard with ID %s", replaces)
+	}
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
 	}
@@ -200,6 +211,28 @@ func (c *Restore) Run(ctx context.Context, s *Session) error {
 	s.note("next: leasehold group apply -f FILE for each group that has changed since; " +
 		"wait until leasehold recover shows no machine that is left; then leasehold release --dry-run")
 	return nil
+}
+
+// replaces returns the ID of the empty shard that is replaced, and refuses if there is one with
+// anything in it.
+func (c *Restore) replaces(ctx context.Context, s *Session, content backup.Content) (id string, err error) {
+	var inTheWay *backup.InTheWayError
+	err = s.ask(ctx, "read the shard", s.reading(s.keys().Prefix()),
+		func(ctx context.Context, st store.Store) (err error) {
+			if id, err = content.Replaces(ctx, st); errors.As(err, &inTheWay) {
+				return nil
+			}
+			return err
+		})
+	if inTheWay != nil {
+		return "", s.inTheWay(inTheWay)
+	}
+	return id, err
+}
+
+func (s *Session) inTheWay(err *backup.InTheWayError) error {
+	return failure(Conflict, "leasehold status shows the shard that is there; docs/backup.md#a-shard-is-in-the-way",
+		"%s", err)
 }
 
 func (c *Restore) restore(ctx context.Context, s *Session, content backup.Content) error {
@@ -220,9 +253,7 @@ func (c *Restore) restore(ctx context.Context, s *Session, content backup.Conten
 	var inTheWay *backup.InTheWayError
 	switch {
 	case errors.As(err, &inTheWay):
-		return failure(Conflict,
-			"if the shard there is of no use: etcdctl del --prefix "+s.keys().Prefix()+"; see docs/backup.md first",
-			"%s", err)
+		return s.inTheWay(inTheWay)
 	case err != nil:
 		failed := s.ask(ctx, "restore the shard", "restore shard "+s.flags.Shard,
 			func(context.Context, store.Store) error { return err })

@@ -114,6 +114,16 @@ func (s *Session) noShard(ctx context.Context) error {
 		return failure(NotFound, "leasehold status says how to restore it",
 			"shard %s was lost: its coordinators wait for it, with ID %s", s.flags.Shard, waits.ShardID)
 	}
+	replicas, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	if err != nil {
+		return err
+	}
+	for _, kv := range replicas.KVs {
+		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil && r.Record.Waits.Restore {
+			return failure(NotFound, restoreNext, "there is no shard %s: this etcd was made for one from a backup",
+				s.flags.Shard)
+		}
+	}
 	return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it",
 		s.flags.Shard)
 }

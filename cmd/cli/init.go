@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/store"
 )
 
 // Init is the command init (SAFE-15): coordinators create no shard, so that an etcd that has lost
 // its data is never taken for a new one.
-type Init struct{}
+type Init struct {
+	Confirm []string `help:"Confirm a new, empty shard where coordinators wait for one from a backup." placeholder:"SHARD"`
+}
+
+const restoreNext = "leasehold restore FILE"
 
 // Run creates the shard.
 func (c *Init) Run(ctx context.Context, s *Session) error {
@@ -22,7 +27,7 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 	if kv.Modified != 0 {
 		return failure(Conflict, "leasehold status", "shard %s already exists", s.flags.Shard)
 	}
-	if err := s.refuseOverRemains(ctx, keys); err != nil {
+	if err := s.refuseOverRemains(ctx, keys, slices.Contains(c.Confirm, s.flags.Shard)); err != nil {
 		return err
 	}
 	shard, err := store.NewShard(s.flags.Shard, "")
@@ -46,8 +51,9 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 }
 
 // refuseOverRemains refuses to create a shard again whose record was lost: its machines have the
-// tag of the old ID, and the new shard would not recognise them.
-func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error {
+// tag of the old ID, and the new shard would not recognise them. Where coordinators wait for one
+// from a backup, anew says that a new one is wanted nevertheless.
+func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys, anew bool) error {
 	var remains int
 	var kind string
 	err := s.ask(ctx, "read the shard", s.reading(keys.Prefix()),
@@ -68,8 +74,13 @@ func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error 
 		return err
 	}
 	for _, kv := range replicas.KVs {
-		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil &&
-			r.Record.Waits.ShardID != "" {
+		r, err := store.Decode[store.Replica](kv)
+		switch {
+		case err != nil || r.Record.Waits == nil:
+		case r.Record.Waits.Restore && !anew:
+			return failure(Conflict, restoreNext+"; if there is no backup: leasehold init --confirm="+s.flags.Shard,
+				"this etcd was made for a shard from a backup, and replica %s waits for it", r.Record.ID)
+		case r.Record.Waits.ShardID != "":
 			return failure(Conflict, "leasehold status says how to restore it",
 				"shard %s was lost: replica %s waits for it, with ID %s", s.flags.Shard, r.Record.ID,
 				r.Record.Waits.ShardID)

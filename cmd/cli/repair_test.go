@@ -121,6 +121,26 @@ func TestALostShardIsNotCalledNew(t *testing.T) {
 	}
 }
 
+// Where coordinators wait for a shard from a backup, every command says that it is to be restored,
+// and init makes none unless that is confirmed.
+//
+// proves SAFE-15, DAY-2
+func TestAShardFromABackupIsNotMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	w.put(store.KindReplicas, "one", store.Replica{
+		Schema: store.Schema, ID: "one", Waits: &store.Waits{Restore: true, Why: "it comes from a backup"},
+	})
+	for _, command := range [][]string{{"init"}, {"init", "--confirm=other"}, {"release"}, {"status"}} {
+		_, out, errs := w.run(command...)
+		if !strings.Contains(out+errs, "next: leasehold restore FILE") {
+			t.Errorf("%s: %s%s", command, out, errs)
+		}
+	}
+	if code, out, errs := w.run("init", "--confirm=default"); code != Done {
+		t.Errorf("confirmed: code %d\n%s%s", code, out, errs)
+	}
+}
+
 // What went with an instance that was deleted on purpose is no damage.
 //
 // proves SAFE-16

@@ -179,6 +179,11 @@ type ServerRemove struct {
 
 // Run removes a host: its member and its replica end.
 func (c *ServerRemove) Run(ctx context.Context, s *Session) error {
+	if err := c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+		return a.MayRemove(ctx, c.Name)
+	}); err != nil {
+		return err
+	}
 	if err := s.confirm(ctx, c.Confirm, c.Name, "remove host "+c.Name); err != nil {
 		return err
 	}
@@ -200,6 +205,11 @@ type ServerReplace struct {
 
 // Run removes a host that does not answer, and lets it join anew.
 func (c *ServerReplace) Run(ctx context.Context, s *Session) error {
+	if err := c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+		return a.MayReplace(ctx, c.Name)
+	}); err != nil {
+		return err
+	}
 	if err := s.confirm(ctx, c.Confirm, c.Name, "remove host "+c.Name+", whose data is lost"); err != nil {
 		return err
 	}

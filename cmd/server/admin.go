@@ -113,14 +113,36 @@ func (r Record) joinCommand(name, token string) string {
 	return "leasehold server --name " + name + " --join " + r.at(r.Port) + " --token " + token
 }
 
-// MayAdd returns why no host of this name may join now, or nil. Where it would be reached is not
-// known yet.
+// MayAdd returns why no host of this name may join, or nil: one that joins waits until others that
+// are being added vote. Where it would be reached is not known yet.
 func (a *Admin) MayAdd(ctx context.Context, name string) error {
 	cluster, err := a.Cluster(ctx)
 	if err != nil {
 		return err
 	}
-	return refusal(cluster.MayAdd(name, ""))
+	no := cluster.MayAdd(name, "")
+	if no != nil && no.Busy {
+		return nil
+	}
+	return refusal(no)
+}
+
+// MayRemove returns why a host may not be removed now, or nil.
+func (a *Admin) MayRemove(ctx context.Context, name string) error {
+	cluster, err := a.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	return refusal(cluster.MayRemove(name))
+}
+
+// MayReplace returns why a host may not be replaced now, or nil.
+func (a *Admin) MayReplace(ctx context.Context, name string) error {
+	cluster, err := a.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	return refusal(cluster.MayReplace(name))
 }
 
 // Remove removes a host for good.
@@ -143,10 +165,7 @@ func (a *Admin) remove(ctx context.Context, name string,
 	if r := may(cluster, name); r != nil {
 		return refusal(r)
 	}
-	m, there := cluster.Named(name)
-	if !there {
-		m, _ = cluster.At(name)
-	}
+	m, _ := cluster.Find(name)
 	return settled(ctx, func() error { return a.members.Remove(ctx, m.ID) })
 }
 

@@ -41,6 +41,7 @@ type joinAnswer struct {
 	Certificate []byte            `json:"certificate"` // of its member, as PEM
 	Files       map[string][]byte `json:"files"`       // what all hosts have
 	Shard       string            `json:"shard"`
+	Restore     bool              `json:"restore,omitempty"` // it comes from a backup
 	Cluster     string            `json:"cluster"`
 	Members     []Peer            `json:"members"`
 }
@@ -89,6 +90,9 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 	case errors.Is(err, errToken):
 		a.log.Warn("host refused", "host", call.Name, "why", err)
 		return nil, status.Error(codes.PermissionDenied, errToken.Error())
+	case errors.As(err, &refused) && refused.Busy:
+		a.log.Info("host waits", "host", call.Name, "why", refused.What)
+		return nil, status.Error(codes.Aborted, refused.What+"\n"+refused.Next)
 	case errors.As(err, &refused):
 		a.log.Warn("host refused", "host", call.Name, "why", refused.What)
 		return nil, status.Error(codes.FailedPrecondition, refused.What+"\n"+refused.Next)
@@ -136,7 +140,7 @@ func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer
 	if no := cluster.MayAdd(call.Name, call.Peer); no != nil {
 		return answer, no
 	}
-	answer = joinAnswer{Shard: r.Shard, Cluster: r.Cluster, Members: peersOf(cluster)}
+	answer = joinAnswer{Shard: r.Shard, Restore: r.Restore, Cluster: r.Cluster, Members: peersOf(cluster)}
 	if answer.Certificate, err = pki.SignOperator(a.place.credentials().Dir, call.Request,
 		pki.Order{Name: services.EtcdName, Hosts: call.Hosts}); err != nil {
 		return answer, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
@@ -70,9 +71,9 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 			"another host of it: leasehold server replace NAME",
 			"--init: %s is empty, and a service makes no cluster", place.Dir)
 	}
-	fresh := isNew(err)
+	fresh, log := isNew(err), h.Logger(c.LogLevel)
 	if fresh && c.NoShard && !place.hasAuthorities() {
-		h.Logger(c.LogLevel).Warn("this cluster gets new authorities: agents of a shard that is restored do not trust them, "+
+		log.Warn("this cluster gets new authorities: agents of a shard that is restored do not trust them, "+
 			"and their machines will have to be replaced", "next", "if there is a copy of pki and secrets.key: end this, "+
 			"remove "+place.Dir+", put the copy there, and start again")
 	}
@@ -81,12 +82,16 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 		if wanted, err = c.wanted(ctx, h.Shard); err != nil {
 			return Record{}, err
 		}
+		if hint := elsewhere(ctx, wanted.Address); hint != "" {
+			log.Warn("other hosts may not reach this one", "why", hint, "next", "unless an address translation leads here: "+
+				"Ctrl-C, then choose --address")
+		}
 	}
 	if err := place.open(); err != nil {
 		return Record{}, err
 	}
 	if fresh {
-		if err := c.first(ctx, place, wanted); err != nil {
+		if err := c.first(ctx, place, wanted, log); err != nil {
 			return Record{}, err
 		}
 	}
@@ -101,21 +106,22 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 }
 
 // first makes the record of a host that has none.
-func (c *Command) first(ctx context.Context, place Place, wanted Record) error {
+func (c *Command) first(ctx context.Context, place Place, wanted Record, log *slog.Logger) error {
 	if embedetcd.HasData(place.etcd()) {
 		return problem("choose another directory with --data-dir, or restore "+place.record(),
 			"%s has an etcd's data, and no record of a server", place.etcd())
 	}
 	if c.Join != "" {
-		return place.join(ctx, wanted, c.Join, c.Token)
+		return place.join(ctx, wanted, c.Join, c.Token, log)
 	}
 	if place.hasAuthorities() && !c.NoShard { // with --no-shard the restored shard has them
 		return problem("choose another directory with --data-dir, or remove "+place.Dir+
 			"; to restore a shard with these authorities, add --no-shard",
 			"--init: %s has certificates already, and no record of a server", place.credentials().Dir)
 	}
+	wanted.Restore = c.NoShard
 	if err := place.begin(wanted); err != nil {
-		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		return problem(services.DirectoryNext(err), "data directory: %s", err)
 	}
 	return nil
 }
@@ -198,7 +204,7 @@ func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Reco
 			return err
 		}
 		defer admin.Close()
-		if c.NoShard {
+		if r.Restore {
 			fmt.Fprintf(&b, "restore the shard now: leasehold restore FILE --confirm=%s; other hosts are ready after that\n",
 				r.Shard)
 		}

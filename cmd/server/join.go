@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ import (
 
 // join has this host let in by another. Until the record is written, all of it may be repeated: the
 // host's key is on disk before it asks.
-func (p Place) join(ctx context.Context, r Record, at, text string) error {
+func (p Place) join(ctx context.Context, r Record, at, text string, log *slog.Logger) error {
 	t, err := parseToken(text)
 	if err != nil {
 		return err
@@ -48,8 +49,12 @@ func (p Place) join(ctx context.Context, r Record, at, text string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := ask(ctx, at, t, joinCall{
-		Token: t.secret, Name: r.Name, Hosts: r.hosts(), Peer: r.self().Peer, Request: request,
+	var answer joinAnswer
+	err = afterOthers(ctx, log, func() (err error) {
+		answer, err = ask(ctx, at, t, joinCall{
+			Token: t.secret, Name: r.Name, Hosts: r.hosts(), Peer: r.self().Peer, Request: request,
+		})
+		return err
 	})
 	if err != nil {
 		return err
@@ -73,6 +78,7 @@ func (p Place) join(ctx context.Context, r Record, at, text string) error {
 		return err
 	}
 	r.Phase, r.Shard, r.Cluster, r.Members = joining, answer.Shard, answer.Cluster, answer.Members
+	r.Restore = answer.Restore
 	return p.save(r)
 }
 
@@ -133,6 +139,9 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	case said.Code() == codes.PermissionDenied:
 		return answer,
 			problem("leasehold server token, on a host of the cluster, makes another", "--token: %s", said.Message())
+	case said.Code() == codes.Aborted:
+		what, next, _ := strings.Cut(said.Message(), "\n")
+		return answer, &busyError{what, next}
 	case said.Code() == codes.FailedPrecondition:
 		what, next, _ := strings.Cut(said.Message(), "\n")
 		return answer, problem(next, "%s refuses this host: %s", at, what)
@@ -165,7 +174,15 @@ func verify(s tls.ConnectionState, authority string) error {
 }
 
 // becomeLearner has the cluster know this host's member, before it starts for the first time.
-func (p Place) becomeLearner(ctx context.Context, r Record) (Record, error) {
+func (p Place) becomeLearner(ctx context.Context, r Record, log *slog.Logger) (now Record, err error) {
+	err = afterOthers(ctx, log, func() (err error) {
+		now, err = p.tryLearner(ctx, r)
+		return err
+	})
+	return now, err
+}
+
+func (p Place) tryLearner(ctx context.Context, r Record) (Record, error) {
 	admin, err := p.admin(ctx, r)
 	if err != nil {
 		return r, err
@@ -176,7 +193,11 @@ func (p Place) becomeLearner(ctx context.Context, r Record) (Record, error) {
 		return r, err
 	}
 	if m, there := cluster.At(r.self().Peer); !there || m.Name != "" {
-		if no := cluster.MayAdd(r.Name, r.self().Peer); no != nil {
+		switch no := cluster.MayAdd(r.Name, r.self().Peer); {
+		case no == nil:
+		case no.Busy:
+			return r, &busyError{no.What, no.Next}
+		default:
 			return r, refusal(no)
 		}
 		if err := settled(ctx, func() error {
@@ -260,6 +281,9 @@ func (p Place) tryPromote(ctx context.Context, r Record) error {
 		}
 	}
 	if no := cluster.MayPromote(m.ID); no != nil {
+		if hint := elsewhere(limited, r.Address); hint != "" && !m.Answers {
+			no.What += ": " + hint
+		}
 		return refusal(no)
 	}
 	return admin.members.Promote(limited, m.ID)

@@ -40,6 +40,9 @@ func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, rea
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, embedetcd.ErrNoSpace) {
+			return problem(services.DirectoryNext(err), "%s", err)
+		}
 		return problem("leasehold server run --help", "%s", err)
 	}
 	defer func() { err = errors.Join(err, etcd.Close()) }()

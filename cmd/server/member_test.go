@@ -263,17 +263,21 @@ func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
 	if err := os.Rename(lost.credentials().Dir, place.credentials().Dir); err != nil {
 		t.Fatal(err)
 	}
-	err := (&Command{Init: true}).first(t.Context(), place, r)
+	err := (&Command{Init: true}).first(t.Context(), place, r, slog.New(slog.DiscardHandler))
 	var refused *services.Problem
 	if !errors.As(err, &refused) || !strings.Contains(refused.Next, "--no-shard") {
 		t.Fatalf("--init over certificates: %v", err)
 	}
-	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r); err != nil {
+	quiet := slog.New(slog.DiscardHandler)
+	if err := (&Command{Init: true, NoShard: true}).first(t.Context(), place, r, quiet); err != nil {
 		t.Fatal(err)
 	}
 	r, err = place.load()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !r.Restore {
+		t.Error("a start that is repeated without --no-shard would make the shard")
 	}
 	if err := place.prepare(r); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,8 @@ type Record struct {
 	EtcdPort int    `json:"etcd_port"`
 	PeerPort int    `json:"peer_port"`
 	Shard    string `json:"shard"`
-	Cluster  string `json:"cluster"` // etcd's token of the cluster
+	Restore  bool   `json:"restore,omitempty"` // the shard comes from a backup: none is made
+	Cluster  string `json:"cluster"`           // etcd's token of the cluster
 	Phase    phase  `json:"phase"`
 	// Members are the hosts of the cluster when it was last looked at, with this one.
 	Members []Peer `json:"members"`
@@ -159,7 +160,7 @@ func (p Place) open() error {
 	}
 	lock, err := os.OpenFile(p.file("server.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		return problem(services.DirectoryNext(err), "data directory: %s", err)
 	}
 	// The descriptor stays open: the lock is this process's as long as it lives.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {

@@ -17,7 +17,7 @@ import (
 // runReplica is the part that is a replica of the coordinator.
 func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place, r Record, ready func(string)) error {
 	host := *h
-	host.Shard, host.Ready, host.OwnEtcd = r.Shard, ready, true
+	host.Shard, host.Ready, host.OwnEtcd, host.AwaitsBackup = r.Shard, ready, true, r.Restore
 	host.Allowed = func(context.Context, store.Role) error { return nil } // we gave the rights ourselves
 	var opened store.Store                                                // before the agents' port
 	host.Register = func(to grpc.ServiceRegistrar) {

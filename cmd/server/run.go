@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -26,7 +27,7 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	starting, started := context.WithCancel(watched)
 	defer started()
 	telling.Go(func() { h.Service.Start(starting, parts.turning) })
-	if r, err = place.enter(ctx, r); err != nil {
+	if r, err = place.enter(ctx, r, log); err != nil {
 		return err
 	}
 	member := c.part("member", h)
@@ -68,7 +69,7 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	h.Service.Status("the replica is starting")
 	keep(&replicas, replicaCtx, replica)
 	serves := replica.ready
-	if c.NoShard { // it serves once the shard is restored
+	if r.Restore && was == beginning { // it serves once the shard is restored
 		serves = make(chan string, 1)
 		serves <- ""
 	}
@@ -91,13 +92,13 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 
 // enter prepares the host's directory and, on the first start of a host that joins, makes it a
 // learner. It fails if the other hosts have removed this one.
-func (p Place) enter(ctx context.Context, r Record) (Record, error) {
+func (p Place) enter(ctx context.Context, r Record, log *slog.Logger) (Record, error) {
 	if err := p.prepare(r); err != nil {
 		return r, explain(err)
 	}
 	if r.Phase == joining && !embedetcd.HasLog(p.etcd()) {
 		var err error
-		if r, err = p.becomeLearner(ctx, r); err != nil {
+		if r, err = p.becomeLearner(ctx, r, log); err != nil {
 			return r, explain(err)
 		}
 	}
@@ -155,7 +156,7 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 	case joined:
 		return r, nil
 	case beginning:
-		if err := place.found(ctx, r, !c.NoShard); err != nil {
+		if err := place.found(ctx, r, !r.Restore); err != nil {
 			return r, err
 		}
 	case joining, learning:

@@ -146,6 +146,7 @@ func (c *Coordinator) config(h *Host, id string) coordinator.Config {
 		StreamsPerConnection: c.StreamsPerConnection,
 		StateFile:            stateFile(c.StateDir, h.Shard),
 		OwnEtcd:              h.OwnEtcd,
+		AwaitsBackup:         h.AwaitsBackup,
 		Downloads:            c.Downloads, AdvertiseDownloads: beside(c.Advertise, c.Downloads),
 	}
 }

@@ -99,7 +99,7 @@ func credentialsProblem(err error) error {
 	if errors.As(err, &known) {
 		return problem(known.Next, "%s", known.What)
 	}
-	return problem("choose a directory that you may write to, with --data-dir", "certificates: %s", err)
+	return problem(DirectoryNext(err), "certificates: %s", err)
 }
 
 // CA returns the file with the certificate of an authority.

@@ -122,7 +122,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	if err := credentials.tell(dir, etcd.Endpoint(), h.Shard); err != nil {
-		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		return problem(DirectoryNext(err), "data directory: %s", err)
 	}
 	defer func() { err = errors.Join(err, credentials.forget(dir)) }()
 	w := &devWorld{
@@ -156,7 +156,7 @@ func (d *Dev) dependencies(ctx context.Context, h *Host, dir string, credentials
 func (d *Dev) openLog(dir string) (log *slog.Logger, end func() error, err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "dev.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, nil, problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir,
+		return nil, nil, problem(DirectoryNext(err), "data directory %s: %s", dir,
 			err)
 	}
 	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: parseLevel(d.LogLevel)})), file.Close, nil
@@ -214,7 +214,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	select {
 	case address := <-ready:
 		if err := os.WriteFile(listenFile(w.dir), []byte(address), 0o600); err != nil {
-			return giveUp(problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err))
+			return giveUp(problem(DirectoryNext(err), "data directory: %s", err))
 		}
 		w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)
 		if !w.isUsual() {
@@ -299,6 +299,9 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 	}
 	etcd, err := embedetcd.Start(ctx,
 		embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log, TLS: credentials.Server()})
+	if errors.Is(err, embedetcd.ErrNoSpace) {
+		return nil, credentials, problem(DirectoryNext(err), "%s", err)
+	}
 	if err != nil {
 		return nil, credentials,
 			problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)

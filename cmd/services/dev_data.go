@@ -49,7 +49,7 @@ func (d *Dev) makeDataDir() (dir string, err error) {
 			"data directory: %s", err)
 	}
 	if err != nil {
-		return "", problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+		return "", problem(DirectoryNext(err), "data directory: %s", err)
 	}
 	return dir, nil
 }
@@ -58,4 +58,12 @@ func (d *Dev) makeDataDir() (dir string, err error) {
 func (w *devWorld) isUsual() bool {
 	usual, err := DevDataDir()
 	return err == nil && DevSettings(w.dir) == DevSettings(usual)
+}
+
+// DirectoryNext is what to do about a data directory in which err kept a file from being written.
+func DirectoryNext(err error) string {
+	if durable.Full(err) {
+		return "free space on its disk, then the same command again"
+	}
+	return "choose a directory that you may write to, with --data-dir"
 }

@@ -53,6 +53,8 @@ type Host struct {
 	Allowed func(ctx context.Context, role store.Role) error
 	// OwnEtcd: a coordinator's etcd is the one that this program runs as well.
 	OwnEtcd bool
+	// AwaitsBackup: that etcd was made for a shard from a backup.
+	AwaitsBackup bool
 	// Adapters are what the program links for a coordinator.
 	Adapters Adapters
 	// Providers are those that a coordinator has besides the process provider; may be nil.

@@ -35,7 +35,7 @@ func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 	path := DevKeyFile(dir)
 	err := keyfile.Create(path, sealed.Ring{}.With(sealed.NewKey()))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir,
+		return nil, problem(DirectoryNext(err), "data directory %s: %s", dir,
 			err)
 	}
 	k, err := keyfile.Open(keyfile.Config{Path: path}, log)

@@ -22,22 +22,23 @@ const (
 type InTheWayError struct{ Key string }
 
 func (e *InTheWayError) Error() string {
-	return fmt.Sprintf("etcd holds %s already: a backup is restored where there is no such shard", e.Key)
+	return fmt.Sprintf("etcd holds %s already: a backup is restored where there is no such shard, or an empty one", e.Key)
 }
 
-// Restore writes the content into an etcd that does not hold the shard. The shard is on hold. It
-// overwrites nothing; if it was interrupted, it may be repeated with the same backup. progress is
-// told how many keys are done.
+// Restore writes the content into an etcd that does not hold the shard, or holds an empty one of
+// the same name, which it replaces. The shard is on hold. It overwrites nothing else; if it was
+// interrupted, it may be repeated with the same backup. progress is told how many keys are done.
 func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, progress func(done, all int)) error {
 	keys := store.KeysOf(c.Shard)
 	shard, err := c.record()
 	if err != nil {
 		return err
 	}
-	if err := c.inTheWay(ctx, s, keys); err != nil {
+	replaced, err := c.clear(ctx, s, keys, hold)
+	if err != nil {
 		return err
 	}
-	shard.Hold = &hold
+	shard.Hold, shard.Replaces = &hold, replaced
 	shard.Generation++
 	// What an operator acknowledged was seen at a revision of the old etcd. Here it would
 	// acknowledge damage that no one has seen (SAFE-15).
@@ -85,7 +86,11 @@ func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, pr
 	if err := put(rest); err != nil {
 		return err
 	}
-	return put([]store.Write{store.Put(keys.Shard(), store.Encode(shard))})
+	if err := put([]store.Write{store.Put(keys.Shard(), store.Encode(shard))}); err != nil || replaced == "" {
+		return err
+	}
+	_, _ = s.Commit(ctx, store.Txn{Writes: []store.Write{store.Delete(keys.Gone(keys.Shard()))}}) // it may stay
+	return nil
 }
 
 // renewed returns what of a group's status holds in another etcd: which spec is in force, and the

@@ -110,6 +110,13 @@ func freezeProblem(shard string, f *store.Freeze, now time.Time) Problem {
 	}
 }
 
+const (
+	disturbedNothing = "nothing, unless this continues: agents report again within reconnect_max"
+	// disturbedOften is from how many disturbances on etcd is to be looked at: a restart in order
+	// makes one or two.
+	disturbedOften = 3
+)
+
 // conditionOf lists the problems of one replica: its authority ends, or it saw a disturbance.
 func conditionOf(r store.Replica, now time.Time) []Problem {
 	var found []Problem
@@ -129,7 +136,9 @@ func conditionOf(r store.Replica, now time.Time) []Problem {
 		saw, next = "was itself disturbed",
 			"check this replica's host if this continues: it was paused, or short of CPU or memory"
 	case last.What == store.DisturbedRecordBack:
-		next = "nothing, unless this continues: agents report again within reconnect_max"
+		next = disturbedNothing
+	case r.Disturbances < disturbedOften: // a host or a member of etcd was restarted
+		next = disturbedNothing
 	}
 	return append(found, Problem{
 		About: r.ID, Rule: "SAFE-1", Next: next,
@@ -214,7 +223,10 @@ func waitingProblems(st *Shard) []Problem {
 			About: r.Record.ID, Rule: "SAFE-15", What: "waits and makes no decisions: " + w.Why,
 			Next: "leasehold init",
 		}
-		if w.ShardID != "" {
+		switch {
+		case w.Restore:
+			p.Next = "leasehold restore FILE"
+		case w.ShardID != "":
 			p.Next = "restore etcd from a snapshot, or, if there is none: leasehold recover"
 			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
 		}

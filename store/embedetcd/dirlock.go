@@ -118,6 +118,9 @@ func explainDir(dir string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		cause = p.Err
 	}
+	if full := explainFull(dir, err); full != nil {
+		return full
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("start embedded etcd: data directory %s is not writable: %w: "+

@@ -68,6 +68,7 @@ type Server struct {
 	lock     *dirLock
 	endpoint string
 	close    sync.Once
+	warned   warnings
 }
 
 // Start starts the member and returns once it serves. The context bounds starting alone. Errors fit
@@ -167,7 +168,8 @@ func startAt(ctx context.Context, cfg Config, host, port string) (*Server, error
 		}
 	}
 	s := &Server{endpoint: dialable(host, port), serving: make(chan *grpc.Server, 1)}
-	etcd, err := startEtcd(s.settings(cfg, address))
+	last := new(lastError)
+	etcd, err := startEtcd(s.settings(cfg, address, last), last)
 	if err != nil {
 		return nil, explainStart(cfg.DataDir, address, err)
 	}
@@ -189,7 +191,7 @@ func startAt(ctx context.Context, cfg Config, host, port string) (*Server, error
 }
 
 // settings spells the configuration as etcd wants it.
-func (s *Server) settings(cfg Config, address string) *embed.Config {
+func (s *Server) settings(cfg Config, address string, last *lastError) *embed.Config {
 	e := embed.NewConfig()
 	e.Name = memberName
 	e.Dir = cfg.DataDir
@@ -215,17 +217,17 @@ func (s *Server) settings(cfg Config, address string) *embed.Config {
 	// A client that vanished silently is noticed within 15 seconds, not two hours.
 	e.GRPCKeepAliveInterval = 10 * time.Second
 	e.GRPCKeepAliveTimeout = 5 * time.Second
-	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newZapLogger(cfg.Logger, cfg.Verbose))
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newZapLogger(cfg.Logger, cfg.Verbose, last, &s.warned))
 	e.ServiceRegister = func(g *grpc.Server) { s.serving <- g } // one port, one server
 	return e
 }
 
 // startEtcd starts it. Data that etcd cannot make sense of makes it log a fatal line or panic: both
 // end here as errors.
-func startEtcd(e *embed.Config) (etcd *embed.Etcd, err error) {
+func startEtcd(e *embed.Config, last *lastError) (etcd *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			etcd, err = nil, &brokenDataError{said: fmt.Sprint(p)}
+			etcd, err = nil, &brokenDataError{said: fmt.Sprint(p), why: last.get()}
 		}
 	}()
 	return embed.StartEtcd(e)
@@ -266,6 +268,7 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) stop() {
+	s.warned.ending.Store(true)
 	// etcd would wait seconds for watches and keepalive streams to end, which never do.
 	if s.service != nil {
 		s.service.Stop()

@@ -6,15 +6,38 @@ import (
 	"net"
 	"strings"
 	"syscall"
+
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // errPortTaken: another program listens there.
 var errPortTaken = errors.New("the port is taken")
 
 // brokenDataError is etcd giving up on what it found in its data directory.
-type brokenDataError struct{ said string }
+type brokenDataError struct {
+	said string
+	why  error // nil: not known
+}
 
-func (e *brokenDataError) Error() string { return e.said }
+func (e *brokenDataError) Error() string {
+	if e.why == nil {
+		return e.said
+	}
+	return e.said + ": " + e.why.Error()
+}
+
+func (e *brokenDataError) Unwrap() error { return e.why }
+
+// ErrNoSpace: the disk of the data directory is full. Nothing in the directory is damaged.
+var ErrNoSpace = fmt.Errorf("%w", syscall.ENOSPC)
+
+// explainFull says where space is missing, or returns nil if err is another one.
+func explainFull(dir string, err error) error {
+	if err == nil || !durable.Full(err) && !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
+		return nil
+	}
+	return fmt.Errorf("start embedded etcd: the disk of %s is full: %w: a new member takes some 150 MB", dir, ErrNoSpace)
+}
 
 // probePort sees whether the address can be listened on.
 func probePort(address string) error {
@@ -44,6 +67,9 @@ func explainStart(dir, address string, err error) error {
 	var broken *brokenDataError
 	var on *net.OpError
 	said := strings.Join(strings.Fields(err.Error()), " ")
+	if full := explainFull(dir, err); full != nil {
+		return full
+	}
 	switch {
 	case errors.As(err, &on) && on.Op == "listen":
 		return explainListen(address, err)

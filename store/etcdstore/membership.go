@@ -150,9 +150,22 @@ func unsettled(err error) error {
 // ErrBehind: a learner has not caught up with the leader yet.
 var ErrBehind = errors.New("it has not caught up yet")
 
+// ErrNoLeader: no member that answers leads the others.
+var ErrNoLeader = errors.New("the members have no leader that answers")
+
 // Promote makes a learner a voting member. A member that is one already is left as it is.
+//
+// Only the leader is asked, and not for long: a follower forwards the request without the name in
+// our certificate, is refused, and repeats it without a pause until the request's time is over.
 func (m *Members) Promote(ctx context.Context, id uint64) error {
-	_, err := m.client.MemberPromote(ctx, id)
+	leader, err := m.leader(ctx)
+	if err != nil {
+		return fmt.Errorf("promote etcd member: %w", err)
+	}
+	defer leader.Close()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	_, err = pb.NewClusterClient(leader).MemberPromote(ctx, &pb.MemberPromoteRequest{ID: id})
 	switch {
 	case err == nil, errors.Is(rpctypes.Error(err), rpctypes.ErrMemberNotLearner):
 		return nil
@@ -162,6 +175,37 @@ func (m *Members) Promote(ctx context.Context, id uint64) error {
 		return fmt.Errorf("promote etcd member: %w", ErrUnsettled)
 	}
 	return fmt.Errorf("promote etcd member: %w", writeError(ctx, err, true))
+}
+
+// leader returns a connection to the member that leads. The caller closes it.
+func (m *Members) leader(ctx context.Context) (*grpc.ClientConn, error) {
+	list, err := m.client.MemberList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list etcd's members: %w", readError(ctx, err))
+	}
+	var members []member
+	best, leads := -1, false
+	defer func() {
+		for i, other := range members {
+			if !leads || i != best {
+				_ = other.conn.Close() // it was only read from
+			}
+		}
+	}()
+	for _, one := range list.Members {
+		if one.IsLearner || len(one.ClientURLs) == 0 {
+			continue
+		}
+		conn, err := m.client.Dial(one.ClientURLs[0])
+		if err != nil {
+			return nil, fmt.Errorf("dial etcd member %s: %w", one.ClientURLs[0], err)
+		}
+		members = append(members, member{endpoint: one.ClientURLs[0], conn: conn})
+	}
+	if best, leads = choose(look(ctx, members), -1); !leads {
+		return nil, ErrNoLeader
+	}
+	return members[best].conn, nil
 }
 
 // Remove removes a member for good. It is no error if there is none of this ID.

@@ -127,6 +127,12 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		c.same("web", ids)
 	}
 
+	for _, h := range hosts { // a follower that is asked for a promotion has the leader log thousands of refusals
+		if said := h.run.stderr.String(); strings.Contains(said, "auth: user name is empty") {
+			t.Errorf("%s was asked without a name: %s", h.name, said)
+		}
+	}
+
 	// A majority is lost, and comes back.
 	for _, h := range hosts[1:] {
 		c.end(h)
@@ -157,6 +163,9 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		}
 	}
 	complains(t, c.cli("server", "remove", "a", "--confirm", "a", "--data-dir", a.dir), 1, "last member")
+	for _, command := range []string{"remove", "replace"} { // that the host exists is checked before it asks
+		complains(t, c.cli("server", command, "zz", "--data-dir", a.dir), 1, "zz: is not in the cluster, which has a")
+	}
 	c.same("web", ids)
 	c.heals(ids)
 }

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 )
 
@@ -20,10 +21,13 @@ type Member struct {
 	Behind bool
 }
 
-// Label names a member for people.
+// Label names a member for people. Until it has started it is known by its address.
 func (m Member) Label() string {
 	if m.Name != "" {
 		return m.Name
+	}
+	if at, err := url.Parse(m.Peer); err == nil && at.Hostname() != "" {
+		return at.Hostname()
 	}
 	return m.Peer
 }
@@ -68,6 +72,20 @@ func (c Cluster) Silent() (out Cluster) {
 func (c Cluster) Named(name string) (Member, bool) {
 	for _, m := range c {
 		if m.Name == name {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// Find returns the member that a person means: by its name, by its URL, or by its address if it has
+// never started.
+func (c Cluster) Find(name string) (Member, bool) {
+	if m, there := c.Named(name); there && name != "" {
+		return m, true
+	}
+	for _, m := range c {
+		if name != "" && (m.Peer == name || m.Name == "" && m.Label() == name) {
 			return m, true
 		}
 	}
@@ -134,6 +152,7 @@ func (c Cluster) NoQuorum() string {
 type Refusal struct {
 	What string
 	Next string // what to do first
+	Busy bool   // another host is being added: this passes
 }
 
 func (r *Refusal) Error() string { return r.What }
@@ -164,14 +183,16 @@ func (c Cluster) MayAdd(name, peer string) *Refusal {
 	if m, there := c.At(peer); there && m.Name != "" {
 		return refuse("choose another --address or --peer-port", "%s: is the address of %s", peer, m.Name)
 	}
-	for _, m := range c {
-		if m.Learner && m.Peer != peer {
-			return refuse("wait until it is promoted, or: leasehold server remove "+m.Label(),
-				"%s is being added: one host is added at a time", m.Label())
-		}
-	}
 	if n := len(c.Voters()); n >= Most {
 		return refuse("leasehold server remove NAME first", "the cluster has %d members, which is the most", n)
+	}
+	for _, m := range c {
+		if m.Learner && m.Peer != peer {
+			r := refuse("wait until it votes; if it is lost for good: leasehold server remove "+m.Label(),
+				"%s is being added: hosts are added one after the other", m.Label())
+			r.Busy = true
+			return r
+		}
 	}
 	return nil
 }
@@ -199,11 +220,9 @@ func (c Cluster) MayPromote(id uint64) *Refusal {
 
 // MayRemove returns why a member may not be removed now, or nil.
 func (c Cluster) MayRemove(name string) *Refusal {
-	m, there := c.Named(name)
+	m, there := c.Find(name)
 	if !there {
-		if m, there = c.At(name); !there {
-			return refuse("leasehold server list", "%s: is not in the cluster, which has %s", name, c.Labels())
-		}
+		return refuse("leasehold server list", "%s: is not in the cluster, which has %s", name, c.Labels())
 	}
 	if r := c.lost(); r != nil {
 		return r
@@ -232,7 +251,7 @@ func (c Cluster) MayReplace(name string) *Refusal {
 	if r := c.MayRemove(name); r != nil {
 		return r
 	}
-	if m, _ := c.Named(name); m.Answers {
+	if m, _ := c.Find(name); m.Answers {
 		return refuse("leasehold server add NEW, then: leasehold server remove "+name,
 			"%s: answers: it has its data, and needs no replacement", name)
 	}

@@ -1,0 +1,66 @@
+package embedetcd
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// A peer that is down is warned of once a minute, with how often etcd said so; another peer, and
+// what etcd calls an error, are not held back by it.
+func TestWarningsOfEtcdAreNotRepeated(t *testing.T) {
+	var out bytes.Buffer
+	core := newZapLogger(slog.New(slog.NewTextHandler(&out, nil)), false, new(lastError), new(warnings)).Core()
+	at := time.Now()
+	say := func(level zapcore.Level, message, peer string) {
+		e := zapcore.Entry{Level: level, Time: at, Message: message}
+		if checked := core.Check(e, nil); checked != nil {
+			checked.Write(zap.String("remote-peer-id", peer))
+		}
+	}
+	for range 600 { // a minute and a half
+		say(zapcore.WarnLevel, "prober detected unhealthy status", "b")
+		at = at.Add(150 * time.Millisecond)
+	}
+	say(zapcore.WarnLevel, "prober detected unhealthy status", "c")
+	for range 2 {
+		say(zapcore.ErrorLevel, "failed to write", "b")
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 5 || !strings.Contains(lines[1], "repeated=399") ||
+		!strings.Contains(lines[2], "remote-peer-id=c") {
+		t.Errorf("%d lines:\n%s", len(lines), out.String())
+	}
+}
+
+// A start and a stop in order log no warning and no error.
+func TestAMemberStartsAndStopsQuietly(t *testing.T) {
+	var out bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	s, err := Start(ctx, Config{
+		DataDir: filepath.Join(t.TempDir(), "etcd"), Listen: "127.0.0.1:0", NoSync: true,
+		Logger: slog.New(slog.NewTextHandler(&out, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client(t, s).Get(ctx, "key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if !strings.Contains(line, "took too long") { // the machine is slow
+			t.Errorf("it logs %s", line)
+		}
+	}
+}
