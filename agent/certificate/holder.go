@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// diskWait is how long to wait for the disk before using what is not written yet.
+	// diskWait is how long to wait for the disk before using papers that are not written yet.
 	diskWait = time.Second
 	// diskRetry is the pause after a failed write.
 	diskRetry = 10 * time.Second
@@ -29,12 +29,12 @@ type Config struct {
 	StateDir  string
 }
 
-// Deps are what a Holder works with.
+// Deps are a Holder's dependencies.
 type Deps struct {
 	Logger *slog.Logger
 	// Write replaces a file as a whole. Nil writes to the disk.
 	Write func(path string, data []byte) error
-	// Rand returns numbers in [0,1) for jitter. Nil is math/rand/v2.
+	// Rand returns numbers in [0,1) for jitter; nil: math/rand/v2.
 	Rand func() float64
 }
 
@@ -54,29 +54,29 @@ type Holder struct {
 	path     string
 	identity identity.Identity
 
-	dirty   chan struct{} // draft is new
+	dirty   chan struct{} // signals that draft is new
 	changed chan struct{}
 
 	mu         sync.Mutex
-	draft      papers // the newest, written or not
-	drafts     int    // grows with it
-	force      papers // what is used
-	forced     int    // as drafts was for it
+	draft      papers // the newest papers, written or not
+	drafts     int    // counts drafts
+	force      papers // the papers in use
+	forced     int    // value of drafts for the papers in use
 	generation uint64
 	turn       chan struct{} // closed when force changes
 
 	clock        clock
-	held         time.Time // since when the draft's certificate is here; this and the next two by the coordinators' time
-	heard        time.Time // since when its trust names this issuer
+	held         time.Time // when the draft's certificate arrived; this and the next two by the coordinators' time
+	heard        time.Time // when its trust first named this issuer
 	stillForeign bool
-	asked        time.Time // the last request over draft.asked
+	asked        time.Time // the last request for draft.asked
 	jitter       float64
 	told         map[string]string // the last logged message, by topic
 }
 
-// Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its
-// token is still valid. One that cannot be read is an error: it may be as good as ever, and a token
-// counts once.
+// Open reads the agent's file. A damaged file is moved aside, and the machine joins again if its
+// token is still valid. A file that cannot be read is an error: its content may be intact, and a
+// token can be used only once.
 func Open(cfg Config, deps Deps) (*Holder, error) {
 	b := cfg.Bootstrap
 	switch {

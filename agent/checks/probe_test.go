@@ -28,7 +28,7 @@ import (
 // patience is for what must not take long and is not measured.
 const patience = 2 * time.Minute
 
-// try runs a check once, as it stands.
+// try runs a check once.
 func try(t *testing.T, spec *protocol.CheckSpec) Result {
 	t.Helper()
 	return tryFor(t, spec, patience)
@@ -308,8 +308,8 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// A server that takes connections and never answers, one that does not take them, and one that
-// answers bit by bit for ever.
+// A server that accepts connections and never answers, one that does not accept them, and one that
+// answers byte by byte without end.
 //
 // proves DET-9
 func TestServersThatHang(t *testing.T) {
@@ -366,8 +366,7 @@ func fullBacklog(t *testing.T) string {
 	}
 }
 
-// Whatever goes wrong is told in the same words each time: reports would be news otherwise, each of
-// them.
+// The same failure always gives the same text: otherwise every report would be new.
 //
 // proves DET-16
 func TestFailuresAreToldWithoutAddresses(t *testing.T) {

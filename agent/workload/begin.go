@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// ownVariables are for Leasehold's own programs only.
+// ownVariables are variables of Leasehold's own programs, which no other program receives.
 var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOLD_SECRETS_KEY"}
 
-// begin starts a process in its own process group that writes its output to a file, so that it
-// needs no agent. It returns what a later agent must know of it.
+// begin starts a process in its own process group that writes its output to a file, so that it does
+// not depend on the agent. It returns what a later agent must know of it.
 func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	rec, err := c.start(cmd, vars, out)
@@ -37,8 +37,8 @@ func (c Config) start(cmd *exec.Cmd, vars map[string]string, out *os.File) (reco
 	return rec, nil
 }
 
-// environment returns the agent's, without what is the agent's own business, and with the group's
-// vars as they are and its secrets.
+// environment returns the agent's environment without the agent's own variables, and with the
+// group's vars and secrets.
 func (c Config) environment(vars map[string]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

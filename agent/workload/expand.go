@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Expand replaces ${name} in every argument by what vars, else facts, have under that name. "$${"
-// stands for a literal "${". The command is called what in errors. A name that neither has is an
-// error: starting with a hole would fail later and say less.
+// Expand replaces ${name} in every argument by the value in vars, or else in facts. "$${" is a
+// literal "${". what names the command in errors. A name that neither has is an error, because a
+// command with a hole would fail later and say less.
 func Expand(what string, run []string, vars, facts map[string]string) ([]string, error) {
 	out := make([]string, len(run))
 	for i, arg := range run {
@@ -21,8 +21,7 @@ func Expand(what string, run []string, vars, facts map[string]string) ([]string,
 	return out, nil
 }
 
-// ExpandText does for one text, which is called what in errors, what Expand does for every
-// argument.
+// ExpandText is Expand for one text, which errors name as what.
 func ExpandText(what, text string, vars, facts map[string]string) (string, error) {
 	var b strings.Builder
 	for {

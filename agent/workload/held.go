@@ -12,15 +12,16 @@ import (
 )
 
 // A workload is recorded before it runs: an agent that is killed in between would be followed by
-// one that starts a second. So its process is this program at first, held back by a pipe. When the
-// record is written it is let go, and becomes the workload, with the same process ID and start
-// time. If the agent ends before, the pipe breaks, and the process ends without having run
-// anything.
+// one that starts a second workload. So the process first runs this program, which a pipe holds
+// back. When the record is written the process is released and becomes the workload, with the same
+// process ID and start time. If the agent ends before that, the pipe breaks and the process ends
+// without having run anything.
 
 const (
-	// heldName is the first argument of a process that is held.
+	// heldName is the first argument of a held process.
 	heldName = "leasehold-held-workload"
-	// Its descriptors: where it is let go, and where it says why it could not become the workload.
+	// Its descriptors: the pipe that releases it, and the pipe for the reason why it could not
+	// become the workload.
 	heldGate, heldAnswer = 3, 4
 )
 
@@ -30,8 +31,8 @@ func init() { //nolint:gochecknoinits // before anything else of whichever progr
 	}
 }
 
-// become waits to be let go, and makes this process the program at a path. It returns only if that
-// is not to be, or fails.
+// become waits to be released, and then executes the program at a path. It returns only if it was
+// not released or exec failed.
 func become(path string, argv []string) (code int) {
 	syscall.CloseOnExec(heldGate)
 	syscall.CloseOnExec(heldAnswer)
@@ -52,7 +53,7 @@ type held struct {
 	answer *os.File
 }
 
-// hold starts a process that becomes a program once it is let go. It returns an error if there is
+// hold starts a process that becomes a program once it is released. It returns an error if there is
 // no such program.
 func (c Config) hold(argv []string, vars map[string]string, out *os.File) (_ *held, err error) {
 	program := exec.Command(argv[0])
@@ -83,7 +84,7 @@ func (c Config) hold(argv []string, vars map[string]string, out *os.File) (_ *he
 	return &held{cmd: cmd, rec: rec, gate: pipes[1], answer: pipes[2]}, nil
 }
 
-// letGo has the process become the workload. If the disk holds that up, it may still become so when
+// letGo makes the process become the workload. If the disk delays that, it may still happen after
 // ctx has ended.
 func (h *held) letGo(ctx context.Context) error {
 	defer h.answer.Close()
@@ -93,7 +94,7 @@ func (h *held) letGo(ctx context.Context) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = h.answer.SetReadDeadline(time.Unix(1, 0)) })()
-	why, err := io.ReadAll(h.answer) // ends with exec
+	why, err := io.ReadAll(h.answer) // exec closes it
 	if len(why) > 0 {
 		h.reap()
 		return errors.New(string(why))
@@ -104,9 +105,9 @@ func (h *held) letGo(ctx context.Context) error {
 	return nil
 }
 
-// drop ends a process that was not let go.
+// drop ends a process that was not released.
 func (h *held) drop() {
-	_ = errors.Join(h.gate.Close(), h.answer.Close()) // of pipes
+	_ = errors.Join(h.gate.Close(), h.answer.Close()) // errors of closing pipes
 	h.reap()
 }
 
@@ -115,8 +116,8 @@ func (h *held) reap() {
 	_ = h.cmd.Wait()
 }
 
-// awaitRecord waits until the disk has the record, for a moment only: one that hangs keeps nothing
-// from being started. It reports whether ctx goes on.
+// awaitRecord waits briefly until the disk has the record: a disk that hangs prevents no start. It
+// reports whether ctx has not ended.
 func (r *Runner) awaitRecord(ctx context.Context) bool {
 	late := time.NewTimer(diskWait)
 	defer late.Stop()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// disk is what a hook's records are written to. It hangs while it is locked.
+// disk takes a hook's records. It hangs while it is locked.
 type disk struct {
 	sync.RWMutex
 	asked chan struct{} // a write has begun

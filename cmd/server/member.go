@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
 
-// forEver is how long a member may wait until it serves: it waits for a majority of the others.
+// forEver is the time that a member may wait until it serves: it needs a majority of the others.
 const forEver = 365 * 24 * time.Hour
 
-// runMember is the part that is an etcd member.
+// runMember runs the part that is an etcd member.
 func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, ready func(string),
 	service supervised.Service,
 ) (err error) {
-	// The data may have vanished since the server started, with the file system they were on.
+	// The data may have vanished since the server started, together with its file system.
 	if err := place.lostData(r); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, rea
 	}
 }
 
-// lostData returns why a member that the cluster knows must not start: it would vote without what
-// it has confirmed to the others.
+// lostData returns why a member that the cluster knows must not start: without its data it would
+// vote without what it has confirmed to the others.
 func (p Place) lostData(r Record) error {
 	if r.Phase != joined || embedetcd.HasLog(p.etcd()) {
 		return nil

@@ -203,8 +203,8 @@ func TestAFirstStartThatFailedLeavesNoData(t *testing.T) {
 	}
 }
 
-// proves DAY-2: a cluster that is made for a shard of a backup has the authorities that its agents
-// know; --init alone takes over no certificates
+// proves DAY-2: a cluster that is created for a shard of a backup has the authorities that its
+// agents know; --init alone takes over no certificates
 func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
 	lost, r := first(t)
 	place := Place{Dir: t.TempDir()}
