@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// orders are all orders that were left, in order of ID.
+// allOrders returns all pending orders by ID.
 func (w *world) allOrders() []store.Request {
 	w.t.Helper()
 	l, err := w.st.List(w.t.Context(), w.keys.Of(store.KindRequests), 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// certified is a group whose instances have certificates.
+// certifiedGroup is a group whose instances have certificates.
 func certifiedGroup() store.Group {
 	g := webGroup(4)
 	g.Files = []store.File{{

@@ -9,8 +9,8 @@ import (
 )
 
 // After a List that is older than a session's last write, etcd may hold older data, in which the
-// session's revisions mean nothing: its key is compared with what etcd has, and written anew unless
-// it is as it was written. A List that only began before the write changes nothing.
+// session's revisions mean nothing: the key is compared with what etcd has, and rewritten if it
+// differs. A List that only began before the write changes nothing.
 //
 // proves SAFE-1, SAFE-15
 func TestAListOlderThanWhatWasWritten(t *testing.T) {

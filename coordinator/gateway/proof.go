@@ -92,8 +92,8 @@ func (p *proof) rest() {
 	}
 }
 
-// certificateEnded ends the session, unless another certificate was given at that moment, or the
-// wall clock was set back since the timer was set: then it is set again.
+// certificateEnded ends the session, unless another certificate was issued at that moment, or the
+// wall clock was set back since the timer was set: then the timer is set again.
 func (s *session) certificateEnded() error {
 	left := time.Until(s.proof.chain[0].NotAfter)
 	if left <= 0 {
@@ -158,7 +158,7 @@ func (s *session) sendTrust(has string) error {
 		return nil
 	}
 	if has != "" && has == s.proof.agreed {
-		return nil // as every report says: nothing has to be hashed for it
+		return nil // true for most reports, so nothing has to be hashed
 	}
 	s.proof.has = has
 	trust := s.g.deps.Authority.Trust()

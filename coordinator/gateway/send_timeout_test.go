@@ -124,7 +124,7 @@ func (c trickling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An agent whose report comes in drops is late, as one that says nothing, and goes as that does.
+// An agent whose report arrives in tiny pieces is late like a silent one, and is treated like it.
 //
 // proves SEC-5, DET-3, DET-6
 func TestAnAgentThatTricklesIsSilent(t *testing.T) {

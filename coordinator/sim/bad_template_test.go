@@ -24,7 +24,7 @@ const (
 // badAnalysis is healthy, and a number from outside says that it is bad.
 const badAnalysis sim.Flaw = "healthy, analysis bad"
 
-// setback is what a bad template did before the old state was back.
+// setback is the damage that a bad template did before the old state was restored.
 type setback struct {
 	down int           // of twenty slots, at most at the same time
 	made int           // machines

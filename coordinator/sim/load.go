@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	loadSample = 5 * time.Second  // agents measure so often, unless Config.LoadEvery says otherwise
-	loadMean   = time.Minute      // that a report is a mean of
-	loadReport = 30 * time.Second // from one report of load to the next
+	loadSample = 5 * time.Second  // interval at which agents measure, unless Config.LoadEvery says otherwise
+	loadMean   = time.Minute      // span over which a report averages
+	loadReport = 30 * time.Second // interval between two reports of load
 )
 
-// load is what the instances of a group have to do together: it goes from one height to another in
-// a straight line, and stays there.
+// load is the total load of a group's instances: it goes from one level to another in a straight
+// line and stays there.
 type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
-	told        bool // false: agents tell nothing, and only the size is measured
+	told        bool // false: agents report no load, and only the size is measured
 	tick        int
 	result      LoadResult
-	last        int // size
-	direction   int // of its last change
+	last        int // the last size
+	direction   int // of the last change of size
 }
 
-// LoadResult is how the size of a group followed its load.
+// LoadResult says how the size of a group followed its load.
 type LoadResult struct {
-	Below    time.Duration // in which the load of each serving instance was above the target and its tolerance
-	Machines time.Duration // that there were, added up
-	Over     int           // by so many instances the size exceeded the need at most when it had just grown
-	Outside  bool          // a number from outside asked for instances: Below and Over say nothing
-	Changes  int           // of size
+	Below    time.Duration // time in which the load of each serving instance was above the target and its tolerance
+	Machines time.Duration // total time of all machines
+	Over     int           // the largest excess of the size over the need just after growing
+	Outside  bool          // an external metric asked for instances: Below and Over say nothing
+	Changes  int           // changes of size
 	Turns    int           // changes of direction
 }
 
-// SetLoad has the load of a group become another: cpu and network of all instances together, memory
-// of each. What is left out stays as it is.
+// SetLoad changes the load of a group: cpu and network of all instances together, memory of each.
+// Metrics that are left out do not change.
 func (w *World) SetLoad(group string, to map[string]float64, over time.Duration) {
 	l := w.followed(group)
 	l.told = true
@@ -66,7 +66,7 @@ func (w *World) followed(group string) *load {
 	return l
 }
 
-// at is how high the load is.
+// at returns the level of the load.
 func (l *load) at(clock time.Duration, metric string) float64 {
 	if clock >= l.begun+l.over {
 		return l.to[metric]
@@ -74,14 +74,14 @@ func (l *load) at(clock time.Duration, metric string) float64 {
 	return l.from[metric] + (l.to[metric]-l.from[metric])*float64(clock-l.begun)/float64(l.over)
 }
 
-// Unmeasured has an agent tell no load, or tell it again.
+// Unmeasured makes an agent report no load, or report it again.
 func (w *World) Unmeasured(id string, on bool) {
 	if a := w.agents[id]; a != nil {
 		a.unmeasured = on
 	}
 }
 
-// LoadOf is how the size of a group followed its load so far; false if it is not measured.
+// LoadOf returns how the size of a group followed its load so far; false if it is not measured.
 func (w *World) LoadOf(group string) (LoadResult, bool) {
 	if l := w.loads[group]; l != nil {
 		return l.result, true
@@ -89,7 +89,7 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 	return LoadResult{}, false
 }
 
-// bearLoad divides the load of a group among the instances that serve, and has agents report.
+// bearLoad divides the load of a group among the serving instances, and makes agents report.
 func (w *World) bearLoad(group string) {
 	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
 	l := w.loads[group]
@@ -125,7 +125,7 @@ func (w *World) bearLoad(group string) {
 	w.followSize(group, l, serving, machines)
 }
 
-// tellLoad persists a report in which nothing is new but the load.
+// tellLoad persists a report in which only the load is new.
 func (a *agent) tellLoad() {
 	if !a.open || a.frozen || a.w.db.down || a.said.BootID == "" {
 		return
@@ -185,7 +185,7 @@ func (w *World) followSize(group string, l *load, serving, machines int) {
 	l.last = size
 }
 
-// SizeOf is the size of a group that is in force: the spec's, or what its load or an operator
+// SizeOf returns the size of a group that is in force: the spec's, or what its load or an operator
 // chose.
 func (w *World) SizeOf(group string) int {
 	g, there := w.Group(group)

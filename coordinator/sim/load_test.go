@@ -10,9 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whatever the load and whatever fails: the size stays within its bounds, moves by no more than a
-// step, and never shrinks in a storm, without numbers of most instances, or below a wish that
-// counts.
+// For any load and any failures: the size stays within its bounds, moves by no more than a step,
+// and never shrinks in a storm, without numbers of most instances, or below a wish that counts.
 //
 // proves AUTO-1, AUTO-2, AUTO-5
 func TestSizeUnderRandomLoadAndTrouble(t *testing.T) {

@@ -27,7 +27,7 @@ type Problem struct {
 const (
 	disturbanceShown = 10 * time.Minute
 	OrderIgnored     = time.Minute
-	issuerNear       = 30 * 24 * time.Hour // before the end of an authority
+	issuerNear       = 30 * 24 * time.Hour // before an authority expires
 )
 
 // Problems lists the problems of a shard, the shard's own first.

@@ -44,8 +44,7 @@ func leaderlessProblem(st *Shard, now time.Time) Problem {
 	}
 }
 
-// settingProblems lists what operators have set that keeps work from being done, and settings that
-// are refused.
+// settingProblems lists settings by operators that prevent work, and settings that are refused.
 func settingProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	if h := st.Shard.Record.Hold; h != nil {
@@ -110,7 +109,7 @@ func freezeProblem(shard string, f *store.Freeze, now time.Time) Problem {
 	}
 }
 
-// conditionOf lists the problems of one replica: its authority ends, or it saw a disturbance.
+// conditionOf lists the problems of one replica: its authority expires, or it saw a disturbance.
 func conditionOf(r store.Replica, now time.Time) []Problem {
 	var found []Problem
 	if p := issuerProblem(r, now); p != nil {

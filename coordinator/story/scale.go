@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// scaleNow says in a few words that the size is not what load asks for; "" if it is.
+// scaleNow says in a few words that the size is not what the load asks for; "" if it is.
 func scaleNow(st store.Status) string {
 	s := st.Scale
 	if s == nil || st.State == store.GroupStopped || st.State == store.GroupReady || st.State == store.GroupDeleting {
@@ -55,7 +55,8 @@ func scaleLine(st store.Status, now time.Time) string {
 	return line
 }
 
-// scaleProblem is that load asks for more than a group may have; nil if it does not.
+// scaleProblem reports that the load asks for more instances than a group may have; nil if it does
+// not.
 func scaleProblem(group string, st store.Status) *Problem {
 	s := st.Scale
 	if s == nil || st.Accepted == nil || st.Accepted.Scale == nil || s.Stays != store.ScaleAtMost {

@@ -75,7 +75,7 @@ func (c *cluster) onHold() bool {
 	return ok && shard.Record.Hold != nil
 }
 
-// complete reports whether a group has exactly these instances, all of them running.
+// has reports whether a group has exactly these instances, all of them running.
 func (c *cluster) has(ids []string) bool {
 	for _, id := range ids {
 		if i, ok := look[store.Instance](c, c.h.keys.Instance(id)); !ok || i.Record.Phase != store.Running ||
