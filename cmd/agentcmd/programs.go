@@ -17,15 +17,15 @@ import (
 	"github.com/leasehold/leasehold/cmd/supervised"
 )
 
-// programs are those that this agent may be upgraded to.
+// programs are the programs to which this agent may be upgraded.
 type programs struct {
 	place *upgrade.Place
-	trial string // the file to create once this agent is acknowledged; "": it is on no trial
+	trial string // file to create once this agent is acknowledged; "": it is not on trial
 	log   *slog.Logger
 }
 
 // programsOf ends an upgrade that an earlier run left unfinished. It does not return if another
-// program is to run in place of this one.
+// program must run in place of this one.
 func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (programs, error) {
 	keys, err := releaseKeys(c.ReleaseKey)
 	if err != nil { // the workload must not suffer for it
@@ -53,8 +53,8 @@ func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (pr
 	return p, nil
 }
 
-// releaseKeys returns the keys whose signatures count: those that are named, else those that were
-// built in. No coordinator has a say in them.
+// releaseKeys returns the keys whose signatures count: those that are named, else the built-in
+// ones. Coordinators cannot change them.
 func releaseKeys(named []string) (release.Keys, error) {
 	if len(named) == 0 {
 		return release.BuiltIn()
@@ -77,7 +77,7 @@ func releaseKeys(named []string) (release.Keys, error) {
 	return all, nil
 }
 
-// manager takes offers of other versions; nil for an agent on trial.
+// manager returns the manager of offers; nil for an agent on trial.
 func (p programs) manager(papers papers, dial func(context.Context, string) (net.Conn, error)) *upgrade.Manager {
 	if p.trial != "" {
 		return nil
@@ -85,7 +85,8 @@ func (p programs) manager(papers papers, dial func(context.Context, string) (net
 	return upgrade.New(p.place, upgrade.Deps{TLS: papers.TLS, Dial: dial})
 }
 
-// acknowledged returns what an agent on trial does at its first acknowledgement; nil for any other.
+// acknowledged returns the function that an agent on trial calls at its first acknowledgement; nil
+// for any other.
 func (p programs) acknowledged() func() error {
 	if p.trial == "" {
 		return nil
@@ -93,10 +94,10 @@ func (p programs) acknowledged() func() error {
 	return func() error { return upgrade.Acknowledged(p.trial) }
 }
 
-// ended goes on where the agent's run has ended. It does not return if another version was to be
-// tried: this process becomes that one, or this program again. last is called if it was told to end
-// during the trial: the workload was left to a version that may not have ended it. What runs is
-// killed when its context ends.
+// ended continues after the agent's run. If another version was to be tried it does not return:
+// this process becomes that version, or this program again. It calls last if the process was asked
+// to end during the trial: the workload was left to a version that may not have ended it. last
+// kills what runs when its context ends.
 func (p programs) ended(
 	ctx context.Context, err error, service supervised.Service, last func(context.Context) error,
 ) error {
@@ -128,7 +129,7 @@ func (p programs) ended(
 		default:
 		}
 	})
-	if ctx.Err() != nil { // the agent was told to end
+	if ctx.Err() != nil { // the agent was asked to end
 		stopping, cancel := context.WithDeadline(context.WithoutCancel(ctx), t.LastStop())
 		defer cancel()
 		return last(stopping)
@@ -147,7 +148,7 @@ func (p programs) ended(
 	if err == nil {
 		err = become(self, os.Args, environ)
 	}
-	return errors.Join(err, become("/proc/self/exe", os.Args, environ)) // the file may be gone, and the program is not
+	return errors.Join(err, become("/proc/self/exe", os.Args, environ)) // the file may be gone while the program still runs
 }
 
 // become replaces the program of this process. It returns only if it cannot.

@@ -18,7 +18,7 @@ type applyDocument struct {
 	Apply     string           `json:"apply,omitempty"` // the command that applies exactly this
 }
 
-// diff shows all that would change, and what would follow. It writes nothing.
+// diff shows everything that would change, and its consequences. It writes nothing.
 func (c *Apply) diff(ctx context.Context, s *Session, in intent) error {
 	doc := applyDocument{Revision: in.at, Groups: []foreseenChange{}}
 	var shown []change

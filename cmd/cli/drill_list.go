@@ -18,11 +18,11 @@ type DrillList struct {
 	Since Ago    `help:"How far back to go, such as 24h or 7d." default:"7d" placeholder:"DURATION"`
 }
 
-// listedDrill is a drill with what became of it.
+// listedDrill is a drill with its outcome.
 type listedDrill struct {
 	Group    string           `json:"group"`
 	Seen     review.DrillSeen `json:"seen"`
-	Promises []review.Promise `json:"promises"` // none while it goes on, and if it was refused
+	Promises []review.Promise `json:"promises"` // none while it is running, and if it was refused
 	Outcome  review.Outcome   `json:"outcome"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a dry run foresees is what a coordinator then does.
+// A coordinator does what a dry run has predicted.
 //
 // proves ROLL-2
 func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// look is a time at which something is decided even if nothing happens until then.
+// look is a time at which something is decided even if nothing happens before.
 type look struct {
 	At   time.Time `json:"at"`
-	What string    `json:"what"` // what happens or is decided then
+	What string    `json:"what"` // what happens or is decided at that time
 	Rule string    `json:"rule,omitempty"`
 }
 

@@ -255,7 +255,7 @@ func TestRollbackToARevision(t *testing.T) {
 	refused(NotFound, fmt.Sprintf("revision %d of group web is no longer in etcd's history", then), fmt.Sprint(then))
 }
 
-// An edit that comes between reading and writing stands.
+// An edit between reading and writing is kept.
 //
 // proves REC-14
 func TestRollbackToARevisionLosesToAnotherEdit(t *testing.T) {

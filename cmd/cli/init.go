@@ -46,7 +46,7 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 }
 
 // refuseOverRemains refuses to create a shard again whose record was lost: its machines have the
-// tag of the old ID, and the new shard would not recognise them.
+// tag of the old ID, and the new shard would not recognize them.
 func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error {
 	var remains int
 	var kind string

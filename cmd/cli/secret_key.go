@@ -147,7 +147,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 }
 
 // encryptAnew encrypts each secret with the first key, one by one, if it is still as it was read.
-// Its value and its version stay.
+// Its value and its version do not change.
 func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string,
 	behind []store.Versioned[store.Secret],
 ) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A start is measured only where it can be told from a restart, which takes an instance through its
-// phases once more.
+// A start is measured only if it can be distinguished from a restart, in which an instance passes
+// through its phases again.
 func TestPaceIsThatOfFirstStarts(t *testing.T) {
 	born := noon.Add(-time.Hour)
 	workloadRestarted := func(in *store.Instance, a *store.Alive, r *store.Report) {
