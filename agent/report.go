@@ -115,7 +115,7 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 				check.Why = "workload waits for its " + w.Waits
 			}
 			if a.stopped && !w.Unread {
-				check.Why = "workload is stopped for want of a lease"
+				check.Why = "workload is stopped: the agent has no lease"
 			}
 		}
 	}

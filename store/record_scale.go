@@ -26,7 +26,7 @@ type Scale struct {
 	Rising *Timer      `json:"rising,omitempty"` // more is wished for; the group grows when it ends
 	Grown  *Timer      `json:"grown,omitempty"`  // no further growth before
 	Shrunk *Timer      `json:"shrunk,omitempty"` // no shrinking before
-	Pace   *Timer      `json:"pace,omitempty"`   // the wish is not written anew before
+	Pace   *Timer      `json:"pace,omitempty"`   // the wish is not written again before
 	// Scheduled is what the schedule has put in force; nil: nothing yet. Waits is why the change that
 	// has come since does not shrink the group yet; "" if none waits.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`

@@ -85,7 +85,7 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 	case b.CA == "":
 		return nil,
 			errors.New("bootstrap document: ca is missing: the agent speaks to no coordinator that it cannot know; " +
-				"next: give the coordinators their certificate authority (leasehold pki init) and have the machine made anew")
+				"next: give the coordinators their certificate authority (leasehold pki init) and have the machine created again")
 	}
 	who := identity.Identity{Shard: b.Shard, Role: identity.Agent, Name: b.Instance}
 	if err := who.Validate(); err != nil {

@@ -230,7 +230,7 @@ func TestWantKeepsWhatIsAsBefore(t *testing.T) {
 		pass(0)
 		s.stands("changed", "c H? ill", "b H? ill", "a H")
 		if !s.runner.States()[2].Since.Equal(since) {
-			t.Error("what is as before has begun anew")
+			t.Error("what is as before has started over")
 		}
 		pass(4 * time.Second)
 		s.stands("checked", "c U ill", "b U ill", "a H")

@@ -43,7 +43,7 @@ func TestTranscript(t *testing.T) {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) || want[i] != got[i] {
 			from := max(0, i-10)
-			t.Fatalf("%s differs from line %d on (-update writes it anew)\nwant:\n%s\ngot:\n%s", file, i+1,
+			t.Fatalf("%s differs from line %d on (-update rewrites it)\nwant:\n%s\ngot:\n%s", file, i+1,
 				strings.Join(want[from:min(len(want), i+3)], "\n"), strings.Join(got[from:min(len(got), i+3)], "\n"))
 		}
 	}

@@ -148,7 +148,7 @@ func (p programs) ended(
 	if err == nil {
 		err = become(self, os.Args, environ)
 	}
-	return errors.Join(err, become("/proc/self/exe", os.Args, environ)) // the file may be gone while the program still runs
+	return errors.Join(err, become("/proc/self/exe", os.Args, environ)) // its file may be gone
 }
 
 // become replaces the program of this process. It returns only if it cannot.

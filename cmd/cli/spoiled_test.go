@@ -37,6 +37,6 @@ func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
 	code, out, err = w.run("secret", "list")
 	w.expect(code, out, err, Done, "bad\t1")
 	if strings.Contains(err, "cannot be read") {
-		t.Errorf("it was set anew: %s", err)
+		t.Errorf("it was set again: %s", err)
 	}
 }

@@ -76,7 +76,7 @@ func TestWaitForADeletionEnds(t *testing.T) {
 			func(w *shard) { w.must("hold", "etcd is restored") },
 			func(w *shard) { w.pass(time.Minute); w.must("release") }, Done, "done: web is gone",
 		},
-		"written anew": {
+		"written again": {
 			func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict,
 			"group web: it was changed (revision ",
 		},

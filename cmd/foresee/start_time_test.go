@@ -29,7 +29,7 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 			workloadRestarted(in, a, r)
 			machineRestarted(in, a, r)
 		}, 0},
-		"connected anew since": {func(_ *store.Instance, a *store.Alive, _ *store.Report) {
+		"connected again since": {func(_ *store.Instance, a *store.Alive, _ *store.Report) {
 			a.Since, a.Epoch = born.Add(30*time.Minute), 2
 		}, 30 * time.Second},
 		"silent": {

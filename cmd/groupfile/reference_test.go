@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-var update = flag.Bool("update", false, "write docs/group-file.md anew")
+var update = flag.Bool("update", false, "rewrite docs/group-file.md")
 
 const reference = "../../docs/group-file.md"
 

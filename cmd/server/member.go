@@ -65,5 +65,5 @@ func (p Place) lostData(r Record) error {
 	}
 	return problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a "+
 		"backup", r.Name, p.etcd()),
-		"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", p.etcd())
+		"the data of this host's etcd is gone from %s: it is not created again, since the cluster knows it", p.etcd())
 }

@@ -180,7 +180,7 @@ func TestAMemberThatLostItsDataDoesNotStart(t *testing.T) {
 			t.Errorf("%q: %v", left, err)
 		}
 		if _, err := os.Stat(filepath.Join(p.etcd(), "member", "snap")); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%q: etcd made data anew: %v", left, err)
+			t.Errorf("%q: etcd made data again: %v", left, err)
 		}
 	}
 }

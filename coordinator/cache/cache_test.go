@@ -414,7 +414,7 @@ func TestTheLastGoodSettingsStay(t *testing.T) {
 		}
 		w.followed.Faults().ReleaseWatches()
 		<-time.After(time.Second)
-		holds("read anew", "7s", "create_rate provider_poll")
+		holds("read again", "7s", "create_rate provider_poll")
 		w.commit(store.Delete(keys.Shard()))
 		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{"provider_poll":"-1s"}}`)
 		holds("gone meanwhile", "7s", "provider_poll")

@@ -32,7 +32,7 @@ func TestAgentWithoutARecordIsToldSoAndNotedAsAStray(t *testing.T) {
 		pass(time.Second)
 		if again := read[store.Stray](w, w.keys.Stray("web-9")); again.Modified != stray.Modified ||
 			again.Lease != stray.Lease {
-			t.Errorf("stray %+v on lease %s: the second hello wrote it anew", again.Record, again.Lease)
+			t.Errorf("stray %+v on lease %s: the second hello wrote it again", again.Record, again.Lease)
 		}
 		for range 20 { // this lasts longer than a lease, whatever happens to the key
 			pass(12 * time.Hour)

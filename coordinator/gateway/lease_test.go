@@ -137,7 +137,7 @@ func TestAgentMovesWithItsLease(t *testing.T) {
 		defer b.hangUp()
 		w.shows("web-0", "two", 2, store.StreamOpen)
 		if now := w.alive("web-0"); now.Created != created || int64(now.Lease) != a.lease || b.lease != a.lease {
-			t.Errorf("alive was made anew, or is on another lease: %+v", now)
+			t.Errorf("alive was created again, or is on another lease: %+v", now)
 		}
 		// The old stream is ended as soon as its replica sees the new one, and its end changes
 		// nothing.

@@ -221,7 +221,7 @@ func TestNotEveryNoteRetires(t *testing.T) {
 //
 // proves SAFE-14, DET-18
 func TestOnlyEtcdItselfRetires(t *testing.T) {
-	t.Run("the record is made anew before the cache shows its end", func(t *testing.T) {
+	t.Run("the record is created again before the cache shows its end", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			r := w.serve("one")
 			defer r.stop()

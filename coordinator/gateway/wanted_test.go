@@ -440,6 +440,6 @@ func TestDrillIsNotToldInAHoldOrAPause(t *testing.T) {
 		w.webGroup(false)
 		a.wantTold("the pause is over")
 		order("r3")
-		a.wantTold("ordered anew", "service c1 run [./web] greeting=hello kill its workload for r3")
+		a.wantTold("ordered again", "service c1 run [./web] greeting=hello kill its workload for r3")
 	})
 }

@@ -49,7 +49,7 @@ func (k *Keys) Follow(ctx context.Context, changed func()) {
 		return
 	}
 	k.Run(ctx, func() {
-		k.log.Info("keys for secrets read anew", "keys", k.Ring().IDs())
+		k.log.Info("keys for secrets read again", "keys", k.Ring().IDs())
 		changed()
 	})
 }

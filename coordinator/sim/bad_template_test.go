@@ -152,7 +152,7 @@ func comparePage(t *testing.T, table string) {
 		return
 	}
 	if string(raw) != want {
-		t.Errorf("%s is not as it was measured; write it anew with: go test ./coordinator/sim -run TestBadTemplates -update",
+		t.Errorf("%s is not as it was measured; rewrite it with: go test ./coordinator/sim -run TestBadTemplates -update",
 			badPage)
 	}
 }

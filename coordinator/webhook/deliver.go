@@ -125,7 +125,7 @@ func (d *delivery) load(ctx context.Context) error {
 		case errors.Is(err, store.ErrSchema):
 			return err
 		case err != nil:
-			d.log.Error("webhook begins anew: its record cannot be read", "error", err)
+			d.log.Error("webhook starts over: its record cannot be read", "error", err)
 		case v.Record.Revision > vitals.Revision: // from another etcd, restored from a backup
 			d.record = v.Record
 			d.record.Revision, d.dirty = vitals.Revision, true

@@ -323,7 +323,7 @@ func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
 			})
 		}},
 		store.KindAlive: {func(c *cluster, id string) {
-			c.await("alive to be written anew",
+			c.await("alive to be written again",
 				func() bool { _, ok := look[store.Alive](c, c.h.keys.Alive(id)); return ok })
 		}},
 		store.KindInstances: {func(c *cluster, id string) {
