@@ -369,11 +369,11 @@ func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 	evacuation := a.deps.Evacuation.Latest()
 	switch {
 	case a.cfg.Farewell == FarewellRestart:
-		return protocol.Goodbye_RESTART, "the agent was told to end"
+		return protocol.Goodbye_RESTART, "the agent was asked to end"
 	case evacuation != nil:
 		return protocol.Goodbye_EVACUATING, evacuation.Why
 	default:
-		return protocol.Goodbye_SHUTDOWN, "the agent was told to end"
+		return protocol.Goodbye_SHUTDOWN, "the agent was asked to end"
 	}
 }
 

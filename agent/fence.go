@@ -66,7 +66,7 @@ func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Ti
 func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	act := a.assignment.OnLeaseLost
 	if act == "" || !a.mayRun {
-		a.unfence("nothing is to be done without a lease") // a retired instance runs nothing, and may be adopted
+		a.unfence("no action on a lost lease is wanted") // a retired instance runs nothing, and may be adopted
 		return time.Time{}
 	}
 	renewed, ttl := a.session.Renewed()

@@ -183,7 +183,7 @@ func (s *stateWriter) run() {
 		switch {
 		case err == nil:
 		case p.novel:
-			s.log.Warn("what this agent was told is not kept: one that is restarted would not know it", "error", err)
+			s.log.Warn("wanted state could not be written: a restart of the agent would lose it", "error", err)
 		default:
 			s.log.Debug("state is not kept", "error", err)
 		}

@@ -60,7 +60,7 @@ func (a *Agent) applyWanted(w *protocol.Wanted) {
 		now.Secrets = namesOf(w)
 		now.Files = w.GetFiles()
 		a.deps.Workload.Configure(now.Run, now.Vars)
-		a.log.Info("configuration taken over", "config", hash)
+		a.log.Info("configuration applied", "config", hash)
 	}
 	n := w.GetNotices()
 	now.Notices = notice.Spec{Source: n.GetSource(), File: n.GetFile(), Endpoint: n.GetEndpoint()}

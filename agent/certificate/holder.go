@@ -84,7 +84,7 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 		return nil, errors.New("open certificate: a state directory and a logger are needed")
 	case b.CA == "":
 		return nil,
-			errors.New("bootstrap document: ca is missing: the agent speaks to no coordinator that it cannot know; " +
+			errors.New("bootstrap document: ca is missing: without it the agent cannot authenticate a coordinator; " +
 				"next: give the coordinators their certificate authority (leasehold pki init) and have the machine created again")
 	}
 	who := identity.Identity{Shard: b.Shard, Role: identity.Agent, Name: b.Instance}
@@ -135,7 +135,7 @@ func (h *Holder) read() (papers, error) {
 	if err != nil {
 		aside := h.path + ".aside"
 		moved := os.Rename(h.path, aside)
-		h.log.Warn("certificate is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
+		h.log.Warn("certificate is unusable and was moved aside: this machine must join again", "why", err, "aside", aside,
 			"error", moved,
 			"next", "if its join is refused, replace the instance")
 		return papers{}, nil
@@ -273,7 +273,7 @@ func (h *Holder) save(next papers) error {
 func (h *Holder) wrote(err error, next papers, n int) error {
 	if err != nil {
 		if h.news("disk", err.Error()) {
-			h.log.Warn("certificate and trust are used, but not kept: an agent that is restarted now could not go on with them",
+			h.log.Warn("certificate and trust are in use but could not be written: a restart of the agent would lose them",
 				"path", h.path, "error", err, "next", "check the disk; it is tried again every "+diskRetry.String())
 		}
 	} else if h.forget("disk") {

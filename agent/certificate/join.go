@@ -85,7 +85,7 @@ func (h *Holder) usable(now time.Time) bool {
 		return false
 	case now.After(own.NotAfter):
 		if h.news("ended", own.SerialNumber.String()) {
-			h.log.Warn("certificate of this machine has ended: no coordinator takes it any more",
+			h.log.Warn("certificate of this machine has expired: coordinators refuse it",
 				"error", untimely(own, now), "next", "if the clock is right, "+h.replace())
 		}
 	case now.Before(own.NotBefore):

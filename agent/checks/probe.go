@@ -63,7 +63,7 @@ func address(host, port string) (string, error) {
 	}
 	n, err := net.LookupPort("tcp", port)
 	if err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("port %q is none: 1 to 65535", port)
+		return "", fmt.Errorf("port %q: must be 1 to 65535", port)
 	}
 	return net.JoinHostPort(host, fmt.Sprint(n)), nil
 }

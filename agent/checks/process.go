@@ -53,7 +53,7 @@ func byPIDFile(file string) Result {
 		return Result(fmt.Sprintf("%s holds no process ID", file))
 	}
 	if _, runs := look(strconv.Itoa(pid)); !runs {
-		return Result(fmt.Sprintf("process %d, of which %s tells, does not run", pid, file))
+		return Result(fmt.Sprintf("process %d from %s does not run", pid, file))
 	}
 	return ""
 }

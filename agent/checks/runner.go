@@ -280,7 +280,7 @@ func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Du
 		return
 	}
 	if result != "" && r.cfg.Place.Secrets.Blind() {
-		result = "it fails; why is told once the secrets are known that it may speak of"
+		result = "it fails; the reason is shown once the secrets have arrived that it may contain"
 	}
 	result = Result(r.cfg.Place.Secrets.Veil(string(result)))
 	was := c.verdict

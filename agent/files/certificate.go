@@ -374,7 +374,7 @@ func newKey(kind string) (crypto.Signer, error) {
 	case "rsa":
 		return rsa.GenerateKey(rand.Reader, 2048)
 	default:
-		return nil, fmt.Errorf("a key of type %q: this release of the agent makes none", kind)
+		return nil, fmt.Errorf("key type %q: this release of the agent does not support it", kind)
 	}
 }
 

@@ -284,9 +284,9 @@ func (m *Manager) missing(ask func(look func() string) (string, bool)) (why stri
 	case !expect:
 		return "", true
 	case config == "":
-		return "no coordinator has told its files yet", true
+		return "no coordinator has sent its files yet", true
 	}
-	const untold = ": no coordinator has told its content yet"
+	const untold = ": no coordinator has sent its content yet"
 	for path, f := range remembered {
 		if !f.Delivered {
 			return path + untold, true

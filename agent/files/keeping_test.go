@@ -178,7 +178,7 @@ func inBubble(t *testing.T, test func(*machine)) {
 func TestFilesAreDeliveredAndMended(t *testing.T) {
 	inBubble(t, func(m *machine) {
 		m.Expect(true)
-		if why := m.Missing(); why != "no coordinator has told its files yet" {
+		if why := m.Missing(); why != "no coordinator has sent its files yet" {
 			t.Error(why)
 		}
 		a := m.file("${dir}/a", "a long content", nil)
@@ -268,7 +268,7 @@ func TestFilesAfterARestartOfTheAgent(t *testing.T) {
 		must(t, os.Remove(filepath.Join(m.root, "a")))
 		m.start()
 		m.Expect(true)
-		if why := m.Missing(); !strings.Contains(why, "${dir}/a: no coordinator has told its content yet") {
+		if why := m.Missing(); !strings.Contains(why, "${dir}/a: no coordinator has sent its content yet") {
 			t.Error(why)
 		}
 	})

@@ -32,7 +32,7 @@ func (s *azure) look(ctx context.Context) (*sighting, error) {
 			return nil, err
 		}
 		if a.body == "" || len(a.body) > 200 {
-			return nil, errors.New("read this machine's name: the answer is none")
+			return nil, errors.New("read this machine's name: invalid answer")
 		}
 		s.name = a.body
 	}

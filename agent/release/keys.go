@@ -68,7 +68,7 @@ func (k Keys) Open(signed string) (Statement, error) {
 	if err != nil {
 		var unverified *note.UnverifiedNoteError
 		if errors.As(err, &unverified) {
-			return Statement{}, errors.New("the statement is signed by none of this machine's release keys")
+			return Statement{}, errors.New("the statement is not signed by any of this machine's release keys")
 		}
 		return Statement{}, fmt.Errorf("the signed statement does not verify: %w", err)
 	}

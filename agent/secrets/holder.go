@@ -112,7 +112,7 @@ func (h *Holder) Missing() string {
 		name := h.wanted[variable]
 		switch t, known := h.told[variable]; {
 		case !known:
-			return "no coordinator has told its secrets yet"
+			return "no coordinator has sent its secrets yet"
 		case t.Problem != "":
 			why = append(why, fmt.Sprintf("secret %s (%s): %s", name, variable, t.Problem))
 		}

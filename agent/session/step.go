@@ -144,7 +144,7 @@ func (c *Session) waits(now time.Time, most time.Duration) []Order {
 	if due := now.Add(min(most, c.cfg.ReconnectMax)); due.After(l.due) {
 		l.due = due
 	}
-	return []Order{Note{Text: "replica has many agents to let in, and this one waits", Replica: l.address}}
+	return []Order{Note{Text: "replica has many agents to admit, and this one waits", Replica: l.address}}
 }
 
 // warm keeps a connection ready to the replica that is next.
@@ -251,11 +251,11 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 			// It is one of our own abandoned streams, which came through late. A long wait would
 			// cost us our lease.
 			c.lost(now, l)
-			note.Text = "a stream that was given up has come through, and ended this one"
+			note.Text = "an abandoned stream has been accepted, and has ended this one"
 			return append(orders, note)
 		}
 		c.rest(now)
-		note.Text = "another agent speaks for this instance: look for a second copy of this machine"
+		note.Text = "another agent connects as this instance: look for a second copy of this machine"
 		return append(orders, note)
 
 	case protocol.Refused_BOOT_CONFLICT, protocol.Refused_WRONG_SHARD, protocol.Refused_MALFORMED:

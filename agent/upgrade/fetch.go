@@ -109,7 +109,7 @@ func (m *Manager) fetchFrom(ctx context.Context, t http.RoundTripper, url, targe
 	case n != st.Size:
 		err = fmt.Errorf("sent %d bytes, and %d were signed", n, st.Size)
 	case hex.EncodeToString(sum.Sum(nil)) != st.SHA256:
-		err = errors.New("has another program than the one that was signed")
+		err = errors.New("serves another program than the signed one")
 	default:
 		err = f.Sync()
 	}

@@ -167,7 +167,7 @@ func (p *Place) Start() string {
 	run := ""
 	if s.Current != nil && !p.isSelf(s.Current) {
 		if err := p.check(s.Current); err != nil {
-			p.Log.Warn("installed program runs in place of the one that the agent was upgraded to", "why", err)
+			p.Log.Warn("installed program runs instead of the upgraded one", "why", err)
 			s.Current = nil
 		} else if s = p.started(s); s.Current != nil {
 			run = p.path(s.Current.File)
@@ -209,7 +209,7 @@ func (p *Place) started(s state) state {
 	if s.Last != nil && s.Last.Version == out.Version {
 		out.Token = s.Last.Token
 	}
-	p.Log.Warn("version of the agent is taken back", "version", out.Version, "why", out.Why)
+	p.Log.Warn("version of the agent was taken back", "version", out.Version, "why", out.Why)
 	s.Current, s.Starts, s.Last = nil, nil, &out
 	return s
 }

@@ -74,7 +74,7 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 		p.Log.Warn("new version of the agent is not tried now: the disk is slow", "version", s.Trial.Version)
 		after, next = s.untried(), ""
 	case err != nil:
-		p.Log.Warn("new version of the agent is taken back", "version", s.Trial.Version, "why", err)
+		p.Log.Warn("new version of the agent was taken back", "version", s.Trial.Version, "why", err)
 		after, next = s.lost(err.Error()), ""
 	default:
 		p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)

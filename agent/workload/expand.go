@@ -45,7 +45,7 @@ func ExpandText(what, text string, vars, facts map[string]string) (string, error
 		}
 		if !ok {
 			return "", fmt.Errorf("expand %s: ${%s}: there is no var or fact of that name (there are: %s); "+
-				"to pass it on as it stands, write $${%s}", what, name, names(vars, facts), name)
+				"to pass it on literally, write $${%s}", what, name, names(vars, facts), name)
 		}
 		b.WriteString(text[:at] + value)
 		text = rest

@@ -186,7 +186,7 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	case known && old.Exit != nil:
 		return true // an earlier agent saw the end, and perhaps could not report it
 	case known && old.runs():
-		h.log.Info("drain hook taken up again", "token", d.Token, "pid", old.PID)
+		h.log.Info("drain hook of an earlier agent adopted", "token", d.Token, "pid", old.PID)
 		p = &process{record: old.record}
 	case known && old.PID == 0:
 		h.log.Warn("drain hook may run: its agent ended as it started it", "token", d.Token)

@@ -227,7 +227,7 @@ func TestAHookWaitsForARecordThatCannotBeRead(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
 		t.Fatal(err)
 	}
-	next.eventually("it is taken up", func() bool { return strings.Contains(next.log.String(), "taken up again") })
+	next.eventually("it is taken up", func() bool { return strings.Contains(next.log.String(), "adopted") })
 	if strings.Contains(next.log.String(), "drain hook started") || !lives(pid) {
 		t.Errorf("lives: %t, log:\n%s", lives(pid), next.log)
 	}

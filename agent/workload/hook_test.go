@@ -241,7 +241,7 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 			then: func(h hookTest, pid int) {
 				h.Want(d)
 				h.eventually("hook is taken up",
-					func() bool { return strings.Contains(h.log.String(), "taken up again") })
+					func() bool { return strings.Contains(h.log.String(), "adopted") })
 				kill(h.T, pid)
 				h.ends("d1")
 			},

@@ -47,7 +47,7 @@ func kernelBoot() string {
 func signalGroup(group int, sig syscall.Signal) error {
 	if group <= 1 {
 		// To the kernel, 0 and 1 mean the agent's own group and all processes.
-		return fmt.Errorf("signal process group: %d is none of a workload", group)
+		return fmt.Errorf("signal process group: %d is not a workload's", group)
 	}
 	if err := syscall.Kill(-group, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal process group %d: %w", group, err)

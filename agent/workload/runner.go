@@ -288,7 +288,7 @@ func (r *Runner) takeUp(old record) bool {
 	case old.Exit != nil:
 		r.end(old.Exit)
 	case runs:
-		r.log.Info("workload taken up again", "pid", old.PID)
+		r.log.Info("workload of an earlier agent adopted", "pid", old.PID)
 		r.watch(&process{record: old})
 	default:
 		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"})

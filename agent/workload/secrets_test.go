@@ -26,7 +26,7 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	if err := r.Start(t.Context()); !errors.Is(err, ErrWaits) {
 		t.Fatalf("started without its secrets: %v", err)
 	}
-	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "secrets: no coordinator has told its secrets yet" {
+	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "secrets: no coordinator has sent its secrets yet" {
 		t.Errorf("state is %+v", s)
 	}
 	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})

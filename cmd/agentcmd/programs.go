@@ -47,7 +47,7 @@ func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (pr
 	}
 	if next := p.place.Start(); next != "" {
 		err := become(next, append([]string{next}, upgrade.Arguments(os.Args)...), os.Environ())
-		log.Warn("installed program runs: the one that the agent was upgraded to does not start", "error", err)
+		log.Warn("installed program runs: the upgraded one does not start", "error", err)
 		p.place.Forget()
 	}
 	return p, nil

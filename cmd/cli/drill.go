@@ -190,7 +190,7 @@ func (s *Session) drill(ctx context.Context, d drill, given []string) error {
 		return err
 	}
 	if seen.Refused != "" {
-		return failure(Failed, "leasehold explain "+g.Name, "group %s could not bear it: %s; nothing was done", g.Name,
+		return failure(Failed, "leasehold explain "+g.Name, "group %s could not tolerate it: %s; nothing was done", g.Name,
 			seen.Refused)
 	}
 	return s.showDrill(ctx, g, seen)

@@ -63,7 +63,7 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 		}
 		g, err := s.group(ctx, name)
 		if err != nil {
-			s.note("%s: what it promises is not known any more: %s", name, err)
+			s.note("%s: its promises are no longer known: %s", name, err)
 			continue
 		}
 		for _, seen := range drills {

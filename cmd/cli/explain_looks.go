@@ -62,7 +62,7 @@ func slotLooks(s store.Slot) []look {
 	if s.GiveUp != nil {
 		all = append(all, look{
 			At:   timerEnds(*s.GiveUp),
-			What: fmt.Sprintf("slot %d is given up, if it still flaps", s.Number), Rule: "FLAP-3",
+			What: fmt.Sprintf("slot %d is given up if it still flaps", s.Number), Rule: "FLAP-3",
 		})
 	}
 	return all
@@ -151,7 +151,7 @@ func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
 	asks := blockedBy(blocked, reason.TopicProvider)
 	switch {
 	case asks && (l == nil || l.At.Sub(now) > time.Minute):
-		return "within a minute or so, when the provider is asked again (HEAL-12); at once when anything changes"
+		return "within a minute or so, when the provider is queried again (HEAL-12); at once when anything changes"
 	case l == nil:
 		return "none due; at once when anything changes, and every 5m in any case (REC-1)"
 	default:

@@ -94,7 +94,7 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 		return nil, failure(
 			Usage,
 			`leasehold freeze "black friday" --for 72h`,
-			"why: missing: it is shown wherever work waits",
+			"why: missing: it is shown for all work that waits",
 		)
 	case to.IsZero():
 		return nil, failure(Usage, `leasehold freeze "black friday" --for 72h`, "until: missing: say --until or --for")

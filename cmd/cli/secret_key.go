@@ -43,7 +43,7 @@ func (c *SecretNewKey) Run(s *Session) error {
 
 // SecretRotate is the command secret rotate.
 type SecretRotate struct {
-	Prune bool `help:"Remove keys that no secret uses any more from the key file."`
+	Prune bool `help:"Remove unused keys from the key file."`
 	services.KeyFile
 }
 
@@ -180,7 +180,7 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file",
 			"cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
 	}
-	s.note("once no snapshot with the old keys is needed any more, remove them from the key files: " +
+	s.note("once no snapshot with the old keys is needed, remove them from the key files: " +
 		"leasehold secret rotate --prune")
 	return nil
 }

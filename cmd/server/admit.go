@@ -100,7 +100,7 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 	if err != nil {
 		return nil, err
 	}
-	a.log.Info("host let in", "host", call.Name, "peer", call.Peer)
+	a.log.Info("host admitted", "host", call.Name, "peer", call.Peer)
 	return wrapperspb.Bytes(out), nil
 }
 

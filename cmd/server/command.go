@@ -63,13 +63,13 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 	case isNew(err) && !c.Init && c.Join == "":
 		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a "+
 			"host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
-			"%s holds no server: nothing is started, and nothing is made", place.Dir)
+			"%s holds no server: nothing is started or created", place.Dir)
 	case isNew(err) && c.Init && h.Service.Supervised():
 		// The service may have been started again after its disk was lost. It must not make a
 		// second cluster (SAFE-15).
 		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on "+
 			"another host of it: leasehold server replace NAME",
-			"--init: %s is empty, and a service makes no cluster", place.Dir)
+			"--init: %s is empty, and a service must not create a cluster", place.Dir)
 	}
 	fresh := isNew(err)
 	if fresh && c.NoShard && !place.hasAuthorities() {

@@ -146,7 +146,7 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	}
 }
 
-var errAuthority = errors.New("who answers there is not of the cluster that made the token")
+var errAuthority = errors.New("the server there does not belong to the cluster that made the token")
 
 // verify checks that the peer is a coordinator of the pinned authority.
 func verify(s tls.ConnectionState, authority string) error {

@@ -69,7 +69,7 @@ func followMembers(ctx context.Context, place Place, r Record, st *etcdstore.Sto
 			continue // the supervisor reports a record that cannot be read
 		}
 		if err := st.Use(now.endpoints()); err != nil {
-			log.Warn("the replica goes on with the members of etcd that it knew", "error", err)
+			log.Warn("the replica keeps using the members of etcd that it knew", "error", err)
 			continue
 		}
 		used = now.endpoints()

@@ -201,7 +201,7 @@ func (c *Coordinator) agents(log *slog.Logger) (download.Agents, error) {
 	if host, _, err := net.SplitHostPort(c.Downloads); c.Advertise == "" {
 		if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
 			return nil, problem("give the address that machines reach, or --advertise beside it",
-				"--downloads: %s: machines cannot be told this address", c.Downloads)
+				"--downloads: %s: machines cannot use this address", c.Downloads)
 		}
 	}
 	agents, err := download.Read(dir, log)

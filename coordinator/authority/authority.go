@@ -179,7 +179,7 @@ func (s *Set) of(name string) (Authority, error) {
 	if s != nil && s.by[name] != nil {
 		return s.by[name], nil
 	}
-	return nil, fmt.Errorf("authority %s: this coordinator has none of that name, it has %s: "+
+	return nil, fmt.Errorf("authority %s: this coordinator does not have it, it has %s: "+
 		"name it in the file of --providers",
 		name, listed(s.Names()))
 }

@@ -180,7 +180,7 @@ func TestRequestsAreRefused(t *testing.T) {
 		}
 	}
 	if _, _, err := set.Sign(t.Context(), "corp", one, request(t, key, nil)); err == nil ||
-		!strings.Contains(err.Error(), "authority corp: this coordinator has none of that name, it has web") {
+		!strings.Contains(err.Error(), "authority corp: this coordinator does not have it, it has web") {
 		t.Error(err)
 	}
 }

@@ -27,7 +27,7 @@ var (
 	// ErrFormat means that a newer program has written the file.
 	ErrFormat = errors.New("the file has a newer format than this program knows: upgrade it")
 	// ErrEncrypted means that the file is encrypted, and no identity that can decrypt it was given.
-	ErrEncrypted = errors.New("the file is encrypted, and none of the given identities opens it")
+	ErrEncrypted = errors.New("the file is encrypted, and no given identity decrypts it")
 )
 
 // magic identifies the format, and distinguishes a plain file from an encrypted one.

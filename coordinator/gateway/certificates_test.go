@@ -219,7 +219,7 @@ func TestCertificatesThatCannotBe(t *testing.T) {
 		with func(*gateway.Deps)
 		file store.File
 	}{
-		"authority web: this coordinator has none of that name, it has none: name it in the file of --providers": {
+		"authority web: this coordinator does not have it, it has none: name it in the file of --providers": {
 			func(*gateway.Deps) {}, certificateOf("web"),
 		},
 		"there is no authority corp": {with, certificateOf("corp")},

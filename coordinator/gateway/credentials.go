@@ -142,7 +142,7 @@ func (s *secured) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	}
 	secure, ok := info.(credentials.TLSInfo)
 	if !ok {
-		return nil, nil, errors.Join(errors.New("gateway: a handshake told nothing of itself"), conn.Close())
+		return nil, nil, errors.Join(errors.New("gateway: a handshake left no record of itself"), conn.Close())
 	}
 	who := &Peer{TLSInfo: secure, Chain: secure.State.PeerCertificates}
 	if len(who.Chain) > 0 {

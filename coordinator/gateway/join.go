@@ -105,7 +105,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	defer leave()
 	key, err := identity.ReadRequest(req.GetRequest())
 	if err != nil {
-		return nil, &notJoined{"the request is none, or its key is not ECDSA P-256 or has not signed it", err.Error()}
+		return nil, &notJoined{"the request is malformed, or its key is not ECDSA P-256 or has not signed it", err.Error()}
 	}
 	fingerprint, err := identity.KeyPrint(key)
 	if err != nil {

@@ -188,14 +188,14 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			return nil
 		}},
 		"no request": {
-			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			"the request is malformed, or its key is not ECDSA P-256 or has not signed it",
 			func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
 				req.Request = nil
 				return nil
 			},
 		},
 		"another kind of key": {
-			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			"the request is malformed, or its key is not ECDSA P-256 or has not signed it",
 			func(w *world, req *protocol.JoinRequest) *tls.Certificate {
 				key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 				if err != nil {
@@ -208,7 +208,7 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			},
 		},
 		"not signed by its key": {
-			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			"the request is malformed, or its key is not ECDSA P-256 or has not signed it",
 			func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
 				req.Request[len(req.Request)-1] ^= 1
 				return nil

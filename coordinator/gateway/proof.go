@@ -113,7 +113,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
 		s.g.refusals.Add(guard.Refusal{
 			Rule: "SEC-1", What: "renewal refused",
-			Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance,
+			Why: "the request is malformed, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance,
 			Proved: true, Detail: err.Error(),
 		})
 		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED,

@@ -350,7 +350,7 @@ func TestRequestThatIsNoneEndsTheStream(t *testing.T) {
 			t.Errorf("the agent is told %v", m)
 		}
 		a.ends()
-		r.recorded("SEC-1", "renewal refused", "the request is none, or its key is not ECDSA P-256")
+		r.recorded("SEC-1", "renewal refused", "the request is malformed, or its key is not ECDSA P-256")
 	})
 }
 

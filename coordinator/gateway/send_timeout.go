@@ -15,7 +15,7 @@ import (
 const sendTimeout = 10 * time.Second
 
 // errNotRead means that an agent does not read its messages.
-var errNotRead = errors.New("it does not read what it is told")
+var errNotRead = errors.New("it does not read its messages")
 
 // timedStream is a stream whose Send has a timeout. A Send to an agent that does not read returns
 // only when its connection is closed, so a timeout closes the connection.

@@ -94,7 +94,7 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		}
 		entries := r.entriesOf("SEC-5")
 		if len(entries) != 1 || entries[0].Instance != "web-0" ||
-			entries[0].Why != "it does not read what it is told" ||
+			entries[0].Why != "it does not read its messages" ||
 			!slices.Contains(reason.Lines(entries[0].Facts), "its certificate names web-0") || entries[0].Claimed {
 			t.Errorf("the journal has %+v", entries)
 		}

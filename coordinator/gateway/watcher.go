@@ -23,7 +23,7 @@ func (w *watcher) Listed(c *cache.Content) {
 	g.releases.Store(releasesOf(c)) // before their offers
 	sessions := g.all()
 	if blind {
-		g.deps.Disturbed("a replica's watch goes on after an interruption")
+		g.deps.Disturbed("a replica's watch continues after an interruption")
 	}
 	for _, s := range sessions {
 		if c.Revision < s.wroteAt() {

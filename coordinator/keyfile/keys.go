@@ -78,7 +78,7 @@ func (c Config) parse(text string, before sealed.Ring) (sealed.Ring, error) {
 	}
 	ring, err := parse(c.Path, text)
 	if err == nil && len(ring.IDs()) == 0 && len(before.IDs()) > 0 {
-		err = fmt.Errorf("key file %s has no keys any more", c.Path)
+		err = fmt.Errorf("key file %s has no keys any longer", c.Path)
 	}
 	return ring, err
 }

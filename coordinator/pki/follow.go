@@ -24,7 +24,7 @@ func follow(dir string, log *slog.Logger, parse func(raw) (Files, error)) (*relo
 			if errors.As(err, &p) {
 				next = p.Next
 			}
-			log.Error("certificate authority changed and cannot be used as it is: the one before stays in force",
+			log.Error("changed certificate authority is unusable: the previous one stays in force",
 				"dir", dir, "error", err, "next", next)
 		},
 	})

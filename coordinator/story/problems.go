@@ -152,7 +152,7 @@ func heldProblem(group string, b Blockage) Problem {
 		Topic: reason.TopicOf(&b.Blocked),
 	}
 	if b.Kind == store.BlockedByMissingList {
-		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator has to have it; it is asked again by itself"
+		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator must have it; it is checked again automatically"
 	}
 	if b.Instance != "" {
 		p.Next, p.Looks = "leasehold instance show "+b.Instance, 0

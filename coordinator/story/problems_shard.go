@@ -165,7 +165,7 @@ func recordProblems(st *Shard) []Problem {
 	for _, key := range slices.Sorted(maps.Keys(st.Spoiled)) {
 		next := fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.Name).Prefix()))
 		if strings.HasPrefix(key, store.KeysOf(st.Name).Of(store.KindLeader)) {
-			next = fmt.Sprintf("nothing: the leader goes on; etcdctl del %.200q has another one elected", key)
+			next = fmt.Sprintf("nothing: the leader continues; etcdctl del %.200q has another one elected", key)
 		}
 		found = append(found, Problem{
 			About: st.Name, Rule: "SAFE-16", Next: next,

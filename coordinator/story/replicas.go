@@ -94,7 +94,7 @@ func silentProblem(s store.Silent) Problem {
 	p := Problem{
 		About: s.Provider, Rule: "PROV-5",
 		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
-		Next: "correct what it says; it is asked again by itself",
+		Next: "correct what it says; it is asked again automatically",
 	}
 	if s.Balancer != "" {
 		p.About, p.Rule = s.Balancer, "LB-3"

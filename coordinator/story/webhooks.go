@@ -30,7 +30,7 @@ func webhookProblems(st *Shard, now time.Time) []Problem {
 				About: "webhook " + w.Name, Rule: "WEB-3",
 				What: fmt.Sprintf("its events wait for %s, and the leader does not know it", reason.Age(now, w.Since)),
 				Next: "name it in the file that --providers names, on each coordinator; " +
-					"if it is not wanted any more: etcdctl del " + v.Key,
+					"if it is no longer wanted: etcdctl del " + v.Key,
 			})
 		default:
 			found = append(found, Problem{
