@@ -82,6 +82,7 @@ type Manager struct {
 	mu        sync.Mutex
 	token     string    // token of the wanted offer; "": none
 	state     state     // copy on write
+	known     bool      // state was read from disk; nothing is written before
 	ready     *trial    // downloaded and ready to be tried
 	trial     *Trial    // recorded
 	beginning bool      // the trial is being recorded or undone
@@ -95,9 +96,9 @@ func New(place *Place, deps Deps) *Manager {
 	if deps.Pause == 0 {
 		deps.Pause = pause
 	}
-	return &Manager{
-		place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1), state: place.read(),
-	}
+	m := &Manager{place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1)}
+	m.state, m.known = place.load()
+	return m
 }
 
 // Want sets the offered version; nil means none. Setting the same again changes nothing. A download
@@ -192,6 +193,9 @@ func (m *Manager) Run(ctx context.Context) {
 
 // take verifies an offer and downloads its program.
 func (m *Manager) take(ctx context.Context, o Offer) {
+	if over := m.learn(ctx, o); over {
+		return
+	}
 	st, p, err := m.choose(o)
 	if err != nil {
 		m.conclude(o.Token, Outcome{Token: o.Token, Version: st.Version, Result: Refused, Why: err.Error()})
@@ -221,6 +225,41 @@ func (m *Manager) take(ctx context.Context, o Offer) {
 	m.signal()
 }
 
+// learn reads the state again where it could not be read when the agent started: it may have
+// another version that runs here, or that this offer is over. It reports whether the offer is over,
+// also because the state stays unknown: what is written then would take its place.
+func (m *Manager) learn(ctx context.Context, o Offer) (over bool) {
+	for {
+		s, known, until := m.learned()
+		if !known {
+			var why error
+			if s, known, why = m.place.open(); !known {
+				if errors.Is(why, errNewer) || !time.Now().Before(until) {
+					m.conclude(o.Token, Outcome{Token: o.Token, Result: Failed, Why: "state of agent upgrades: " + why.Error()})
+					return true
+				}
+				select {
+				case <-ctx.Done():
+					return true
+				case <-time.After(m.deps.Pause):
+				}
+				continue
+			}
+			m.mu.Lock()
+			m.state, m.known = s, true
+			m.signal()
+			m.mu.Unlock()
+		}
+		return s.Last != nil && s.Last.Token == o.Token
+	}
+}
+
+func (m *Manager) learned() (s state, known bool, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state, m.known, m.until
+}
+
 func (m *Manager) present() state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,11 +273,13 @@ func (m *Manager) stateFor(token string) (state, bool) {
 	return m.state, m.token == token
 }
 
-// keep writes the present state once it holds the disk lock.
+// keep writes the present state once it holds the disk lock, unless the state on disk is unknown.
 func (m *Manager) keep() {
 	m.disk.Lock()
 	defer m.disk.Unlock()
-	m.place.save(m.present())
+	if s, known, _ := m.learned(); known {
+		m.place.save(s)
+	}
 }
 
 // conclude records the outcome of an offer, so that it is not taken again.

@@ -47,7 +47,8 @@ type phase string
 
 const (
 	beginning phase = "beginning" // first host, which is creating the cluster
-	joining   phase = "joining"   // admitted by another host; its member does not vote yet
+	joining   phase = "joining"   // admitted by another host; its member has not served yet
+	learning  phase = "learning"  // its member has served, and catches up or votes already
 	joined    phase = "joined"    // a member, which never creates a cluster again
 )
 
@@ -98,7 +99,7 @@ func (r Record) self() Peer {
 // request.
 func (r Record) endpoints() []string {
 	var out []string
-	if r.Phase != joining {
+	if r.Phase != joining && r.Phase != learning {
 		out = append(out, r.local(r.EtcdPort))
 	}
 	for _, m := range r.Members {

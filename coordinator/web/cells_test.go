@@ -12,7 +12,7 @@ import (
 )
 
 // mostTimes is how many times as long as in a group of 100 instances a change in a larger one may
-// take, until it is laid out, and until a reader sees it: then the server has made the page anew.
+// take, until it is laid out, and until a reader sees it: then the server has made the page again.
 var mostTimes = map[int]struct{ drawn, seen float64 }{1_000: {10, 10}, 10_000: {50, 100}}
 
 // taken is how long a change took, in milliseconds: of several the shortest, since other processes

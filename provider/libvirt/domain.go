@@ -206,7 +206,8 @@ func (h *hypervisor) find(ctx context.Context, k key) (d *domain, err error) {
 	return d, nil
 }
 
-// change reads the metadata of a domain again and has them changed, unless it is another one by now.
+// change reads the metadata of a domain again and changes them, unless the domain is another one by
+// now.
 func change(l *link, d *domain, to func(*record)) (*domain, error) {
 	now, err := read(l, d.Domain)
 	if errors.Is(err, errForeign) || err == nil && !now.isOf(key{d.Shard, d.Instance}) {
@@ -231,6 +232,7 @@ func change(l *link, d *domain, to func(*record)) (*domain, error) {
 func (d *domain) machine(zone string, grace time.Duration) provider.Machine {
 	m := provider.Machine{
 		Instance: d.Instance, Shard: d.Shard, Group: d.Group, Zone: zone, Ref: d.Name, Call: d.Call,
+		Foreign: d.Name != key{d.Shard, d.Instance}.nameOf(), // a clone, or renamed
 	}
 	m.State, m.Why = d.is(grace)
 	return m

@@ -91,8 +91,7 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 	}
 }
 
-// A provider that is created again, as after a crash of the coordinator, knows every machine and can
-// end it.
+// A new provider, as after a crash of the coordinator, knows every machine and can end it.
 // proves SAFE-8, ELECT-3
 func TestNewProviderFindsAll(t *testing.T) {
 	dir := t.TempDir()

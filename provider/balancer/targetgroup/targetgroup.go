@@ -45,7 +45,7 @@ func (b *Balancer) Capabilities() balancer.Capabilities {
 // Validate refuses weights and settings: there are none.
 func (b *Balancer) Validate(u balancer.Use) error { return balancer.CheckUse(b.Capabilities(), u) }
 
-// Add registers the member in every group. One that drains is registered anew.
+// Add registers the member in every group. One that drains is registered again.
 func (b *Balancer) Add(ctx context.Context, shard string, m balancer.Member) error {
 	if err := b.Validate(m.Use); err != nil {
 		return err
