@@ -224,3 +224,23 @@ func keep[T any](to, from map[string]T, name string) {
 		to[name] = v
 	}
 }
+
+// Uncounted returns how many of the records of a group that a leader has counted are missing without
+// a trace: they are neither present nor among the known losses, and were neither deleted on purpose
+// since then nor accepted as lost by an operator.
+func (c *Content) Uncounted(group string, known int) int {
+	status := c.Status[group].Record
+	if status.Records == nil {
+		return 0
+	}
+	if r := c.Shard.Record.Reviewed; r != nil && status.Counted <= r.Seen {
+		return 0
+	}
+	missing := *status.Records - len(c.ByGroup[group]) - known
+	for _, n := range c.GoneIn[group] {
+		if n.Modified > status.Counted {
+			missing--
+		}
+	}
+	return max(0, missing)
+}

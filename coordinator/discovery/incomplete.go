@@ -24,7 +24,7 @@ func Incomplete(c *cache.Content, group string) bool {
 			inMemory++
 		}
 	}
-	return uncounted(c, group, status.Record, inMemory) || named(c, status.Record)
+	return c.Uncounted(group, inMemory) > 0 || named(c, status.Record)
 }
 
 // Acknowledged returns the revision up to which an operator has accepted losses.
@@ -63,21 +63,6 @@ func claimed(c *cache.Content, group string) bool {
 		}
 	}
 	return false
-}
-
-// uncounted reports whether a leader has counted more records of the group than exist, including
-// those in memory and those deleted on purpose since then.
-func uncounted(c *cache.Content, group string, status store.Status, inMemory int) bool {
-	if status.Records == nil || status.Counted <= Acknowledged(c) && Acknowledged(c) != 0 {
-		return false
-	}
-	missing := *status.Records - len(c.ByGroup[group]) - inMemory
-	for _, n := range c.GoneIn[group] {
-		if n.Modified > status.Counted {
-			missing--
-		}
-	}
-	return missing > 0
 }
 
 // named reports whether a leader has named a lost record that this replica has never read.
