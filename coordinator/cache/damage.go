@@ -225,9 +225,9 @@ func keep[T any](to, from map[string]T, name string) {
 	}
 }
 
-// Uncounted returns how many of the records of a group that a leader has counted are missing without
-// a trace: they are neither present nor among the known losses, and were neither deleted on purpose
-// since then nor accepted as lost by an operator.
+// Uncounted returns how many of the records of a group that a leader has counted are missing
+// without a trace: they are neither present nor among the known losses, and were neither deleted on
+// purpose since then nor accepted as lost by an operator.
 func (c *Content) Uncounted(group string, known int) int {
 	status := c.Status[group].Record
 	if status.Records == nil {

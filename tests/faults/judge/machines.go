@@ -168,7 +168,8 @@ func (in *inquiry) crowds() {
 // leaks: when all is quiet, every machine has a record and every record a machine.
 //
 // Tolerated: a machine that was made before etcd's history started over and that the new history
-// does not have. An operator may have made it: it waits for orphan_grace, or an operator (REC-8, SAFE-12).
+// does not have. An operator may have made it: it waits for orphan_grace, or an operator (REC-8,
+// SAFE-12).
 // And a record that is deleting, for as long as late calls for it may come.
 func (in *inquiry) leaks() {
 	quiet, there := in.mark(history.Quiet)
