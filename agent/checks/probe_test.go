@@ -170,8 +170,8 @@ func TestHTTP(t *testing.T) {
 		"hangs up": {&protocol.HTTPCheck{Port: listen(t, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1<<12))
 		})}, "the server closed the connection"},
-		"no port":      {&protocol.HTTPCheck{Port: "http:"}, `cannot pass: port "http:" is none: 1 to 65535`},
-		"no such port": {&protocol.HTTPCheck{Port: "65536"}, `cannot pass: port "65536" is none: 1 to 65535`},
+		"no port":      {&protocol.HTTPCheck{Port: "http:"}, `cannot pass: port "http:": must be 1 to 65535`},
+		"no such port": {&protocol.HTTPCheck{Port: "65536"}, `cannot pass: port "65536": must be 1 to 65535`},
 	} {
 		if got := try(t, web(c.check)); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

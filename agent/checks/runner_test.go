@@ -356,7 +356,7 @@ func TestTextsAreExpanded(t *testing.T) {
 		pass(0)
 		s.stands("expanded", "tcp:20001 U? 20001map[] []", "b U? map[X:hi ${x} Y:y] [200]/hi",
 			"c U? expand check c: port: ${prot}: there is no var or fact of that name (there are: greeting, port, status); "+
-				"to pass it on as it stands, write $${prot}")
+				"to pass it on literally, write $${prot}")
 	})
 }
 

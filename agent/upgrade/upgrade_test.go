@@ -148,7 +148,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 	}{
 		"another key": {
 			statement: func(*bench) string { return other.statement("v1.1.0", program) },
-			result:    Refused, why: "none of this machine's release keys",
+			result:    Refused, why: "not signed by any of this machine",
 		},
 		"another platform": {
 			statement: func(b *bench) string {
