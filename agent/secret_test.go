@@ -35,7 +35,7 @@ func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
 		defer r.end()
 		pass(time.Millisecond)
 		if got := r.tells("at first"); got.GetHealthy() ||
-			!strings.Contains(got.GetWhy(), "waits for its secrets: no coordinator has told") {
+			!strings.Contains(got.GetWhy(), "waits for its secrets: no coordinator has sent") {
 			t.Errorf("at first it says %v, %q", got.GetHealthy(), got.GetWhy())
 		}
 		r.want(withSecret("", "there is none", 0), 2)
