@@ -19,16 +19,16 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Farewell is what the agent says when it is asked to end (DET-8).
+// Farewell is the agent's goodbye message when it is asked to end (DET-8).
 type Farewell string
 
 // The farewells.
 const (
-	FarewellShutdown Farewell = "shutdown" // the machine goes down
-	FarewellRestart  Farewell = "restart"  // the agent will be back, after an upgrade say
+	FarewellShutdown Farewell = "shutdown" // the machine shuts down
+	FarewellRestart  Farewell = "restart"  // the agent will be back, for example after an upgrade
 )
 
-// settleWait is how long the first hello waits for the workload to be started. Most start in
+// settleWait is how long the first hello waits for the workload to start. Most start in
 // milliseconds.
 const settleWait = time.Second
 
@@ -38,15 +38,15 @@ const leaveWait = 5 * time.Second
 // Config identifies the agent and says how it runs.
 type Config struct {
 	Bootstrap     provider.Bootstrap
-	BootID        string // of the machine's present boot
-	StateDir      string // what must outlive the agent
+	BootID        string // ID of the machine's present boot
+	StateDir      string // state that outlives the agent
 	Version       string
 	Farewell      Farewell      // empty: FarewellShutdown
 	KeepWorkload  bool          // with FarewellRestart: leave the workload running
-	Source        netip.Addr    // of this machine, that streams are to come from; none: the kernel's choice
-	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: protocol.AnswerTimeout
-	// Acknowledged is called when a report is acknowledged for the first time, by an agent on trial;
-	// nil: it is on none. Then Run returns ErrTrialOver.
+	Source        netip.Addr    // local address for streams; none: the kernel's choice
+	AnswerTimeout time.Duration // time for a replica to welcome; 0: protocol.AnswerTimeout
+	// Acknowledged is called at the first acknowledged report of an agent on trial, after which Run
+	// returns ErrTrialOver; nil: the agent is not on trial.
 	Acknowledged func() error
 }
 
@@ -58,43 +58,43 @@ type Agent struct {
 	statePath string
 	first     session.Config // without Memory
 
-	stopTimeout time.Duration // what the workload may take to end
+	stopTimeout time.Duration // time for the workload to end
 
 	session     *session.Session
-	memory      session.Memory // as the session had it remembered last
+	memory      session.Memory // what the session last ordered to be remembered
 	assignment  assignment
 	mayRun      bool                      // the workload; see stopped too
-	fenced      bool                      // on_lease_lost was carried out, and the lease not renewed since
-	offBy       time.Time                 // when on_lease_lost poweroff waits no longer for what runs
-	stopped     bool                      // the workload, for want of a lease
-	kept        map[string]checks.Verdict // of checks that wait for that, too
-	stamped     time.Time                 // the renewal that is remembered
+	fenced      bool                      // on_lease_lost was carried out, and the lease was not renewed since
+	offBy       time.Time                 // when on_lease_lost poweroff stops waiting for what runs
+	stopped     bool                      // the workload must not run without a lease
+	kept        map[string]checks.Verdict // checks that wait for the lease too
+	stamped     time.Time                 // the renewal that the state file has
 	leaving     *protocol.Drain
-	heard       bool          // what is wanted, from a replica
-	restart     string        // token of the restart that is wanted
+	heard       bool          // the state that a replica wants
+	restart     string        // token of the wanted restart
 	drilled     string        // token of the last drill
-	beats       chan struct{} // taken by the loop: it turns
-	news        chan struct{} // there is something to report that only the loop knows
+	beats       chan struct{} // the loop receives from it, as a sign of life
+	news        chan struct{} // something only the loop knows has to be reported
 	started     time.Time
 	events      chan session.Event
-	over        chan struct{} // closed when events are no longer read
+	over        chan struct{} // closed when the loop no longer reads events
 	streams     map[session.Stream]*stream
 	connections connections
-	running     sync.WaitGroup // end by themselves after a goodbye
-	tasks       sync.WaitGroup // end with the background
+	running     sync.WaitGroup // streams, which end by themselves after a goodbye
+	tasks       sync.WaitGroup // goroutines that end with the background context
 	keeper      *keeper
-	files       *protocol.Files // as a replica told last
-	// filesFrom is the stream on which it did.
+	files       *protocol.Files // as last received from a replica
+	// filesFrom is the stream on which they were received.
 	filesFrom session.Stream
-	whole     bool // every file has been there
+	whole     bool // every file has been delivered once
 
-	secretNumber int // of the secrets when checks were wanted for files last
+	secretNumber int // version of the secrets when checks were last set
 	stateWriter  *stateWriter
 
-	confirmedHash string // of what was wanted when last all of it was taken over and checked
+	confirmedHash string // hash of the configuration that was last fully applied and checked
 }
 
-// New checks and starts nothing.
+// New returns an agent and starts nothing.
 func New(cfg Config, deps Deps) (*Agent, error) {
 	switch {
 	case cfg.Bootstrap.Instance == "" || cfg.Bootstrap.Shard == "":
@@ -183,14 +183,14 @@ func (a *Agent) Working(ctx context.Context) bool {
 	}
 }
 
-// Run runs the agent until ctx ends. Call it once. Losing the session is no error, unless the group
-// powers the machine off in that case: then Run returns ErrPoweredOff. It returns an *upgrade.Trial
-// when another version is to be tried; the workload runs on then.
+// Run runs the agent until ctx ends. Call it once. A lost session is no error, unless the group
+// then powers the machine off: Run returns ErrPoweredOff. It returns an *upgrade.Trial when another
+// version is to be tried, and leaves the workload running.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
 	memory, assignment, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
 	if err != nil {
-		// Not fatal: a replica tells the epoch, and the bootstrap document has addresses.
+		// This is not fatal: a replica sends the epoch, and the bootstrap document has addresses.
 		a.log.Warn("state of the former run is not known", "error", err)
 	}
 	first := a.first
@@ -313,7 +313,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 	}
 }
 
-// perform carries out orders. None of it blocks for longer than a small file takes to write.
+// perform carries out orders. No order blocks for longer than writing a small file takes.
 func (a *Agent) perform(background context.Context, orders []session.Order) {
 	for _, order := range orders {
 		switch o := order.(type) {
@@ -369,16 +369,16 @@ func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 	evacuation := a.deps.Evacuation.Latest()
 	switch {
 	case a.cfg.Farewell == FarewellRestart:
-		return protocol.Goodbye_RESTART, "the agent was told to end"
+		return protocol.Goodbye_RESTART, "the agent was asked to end"
 	case evacuation != nil:
 		return protocol.Goodbye_EVACUATING, evacuation.Why
 	default:
-		return protocol.Goodbye_SHUTDOWN, "the agent was told to end"
+		return protocol.Goodbye_SHUTDOWN, "the agent was asked to end"
 	}
 }
 
-// leave says goodbye, ends the workload if it is to end, and waits for everything. It reports
-// whether all has ended, and the next agent finds what it has to know.
+// leave says goodbye, ends the workload if it must end, and waits for everything. It reports
+// whether everything has ended and the next agent finds the state that it needs.
 func (a *Agent) leave(stop context.CancelFunc) bool {
 	kind, why := a.goodbye()
 	a.log.Info("agent ends", "farewell", kind.String(), "keep_workload", a.cfg.KeepWorkload)
@@ -396,8 +396,8 @@ func (a *Agent) leave(stop context.CancelFunc) bool {
 	return closed && concluded && written && ended
 }
 
-// end waits for what ends with the agent, unless it hangs, as on a disk: the next agent cannot
-// start until this one ends. It reports whether all has ended.
+// end waits for the agent's parts to end, but not for one that hangs, for example on a disk: the
+// next agent cannot start until this one has ended. It reports whether all parts have ended.
 func (a *Agent) end() bool {
 	ended := make(chan struct{})
 	go func() {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// story runs an agent against replicas in memory, in a bubble whose time is its own. It begins when
-// the agent was welcomed and acknowledged, at replica a if that one serves.
+// story runs an agent against replicas in memory, in a synctest bubble. It begins when the agent
+// was welcomed and acknowledged, at replica a if that one serves.
 func story(t *testing.T, replicas []string, workload bool, before func(*shard), tell func(t *testing.T, r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestStateThatIsNotOursIsLeftAside(t *testing.T) {
 	}
 }
 
-// The agent goes on where it can write nothing.
+// An agent continues to run if it cannot write anything.
 //
 // proves DET-14
 func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
@@ -372,8 +372,8 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// A replica that has no room now finds us on the connection that we have, when we come again as it
-// has told us.
+// A replica without room receives us on the existing connection when we return at the time that it
+// gave us.
 //
 // proves SAFE-11
 func TestConnectionToAReplicaWithoutRoomIsKept(t *testing.T) {

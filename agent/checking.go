@@ -22,18 +22,18 @@ type Checks interface {
 	States() []checks.State
 	// Changed signals that a check has a new verdict.
 	Changed() <-chan struct{}
-	// Close ends them and waits.
+	// Close ends the checks and waits.
 	Close()
 }
 
-// verdicts are the checks' verdicts, as the state file has them.
+// verdicts are the checks' verdicts as the state file has them.
 type verdicts struct {
-	Boot   string                    `json:"boot"` // of the boot in which they were reached
+	Boot   string                    `json:"boot"` // boot in which they were reached
 	Checks map[string]checks.Verdict `json:"checks,omitempty"`
 }
 
-// wantChecks runs the checks of the current assignment; none while the workload may not run. New
-// checks begin with the assumed verdict. While the workload waits for a lease, the checks wait too,
+// wantChecks runs the checks of the current assignment, or none while the workload may not run. New
+// checks begin with the assumed verdict. While the workload waits for a lease, the checks wait too
 // and keep their known verdicts.
 func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
 	if a.stopped {
@@ -49,13 +49,13 @@ func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
 	a.deps.Checks.Want(w)
 }
 
-// checkAfresh forgets every verdict: the workload was restarted, or is again.
+// checkAfresh discards every verdict, because the workload was or will be restarted.
 func (a *Agent) checkAfresh() {
 	a.deps.Checks.Want(checks.Wanted{})
 	a.wantChecks(false, nil)
 }
 
-// verdictsNow returns what a later run of the agent is to take up.
+// verdictsNow returns the verdicts for a later run of the agent.
 func (a *Agent) verdictsNow() *verdicts {
 	v := verdicts{Boot: a.cfg.BootID, Checks: a.currentVerdicts()}
 	if len(v.Checks) == 0 {
@@ -86,8 +86,8 @@ func (a *Agent) knownVerdicts() map[string]checks.Verdict {
 	return nil
 }
 
-// specs returns the checks as received. Entries of a newer agent that this one cannot read are left
-// out: a replica sends them again.
+// specs returns the checks as received. It drops entries of a newer agent that this one cannot
+// read: a replica sends them again.
 func (d assignment) specs() []*protocol.CheckSpec {
 	var out []*protocol.CheckSpec
 	for _, raw := range d.Checks {
@@ -103,7 +103,7 @@ func (d assignment) specs() []*protocol.CheckSpec {
 func keepSpecs(specs []*protocol.CheckSpec) []json.RawMessage {
 	var out []json.RawMessage
 	for _, spec := range specs {
-		if raw, err := protojson.Marshal(spec); err == nil { // what was decoded can be encoded
+		if raw, err := protojson.Marshal(spec); err == nil { // decoded values can be encoded
 			out = append(out, raw)
 		}
 	}
@@ -114,22 +114,21 @@ func sameSpecs(a, b []*protocol.CheckSpec) bool {
 	return slices.EqualFunc(a, b, func(x, y *protocol.CheckSpec) bool { return proto.Equal(x, y) })
 }
 
-// checksKnown reports whether it is known which checks to run. If the bootstrap document says that
+// checksKnown reports whether the checks to run are known. If the bootstrap document says that
 // there are checks, they arrive with the welcome message.
 func (a *Agent) checksKnown() bool {
 	return a.heard || a.assignment.ConfigHash != "" || !a.cfg.Bootstrap.Checked
 }
 
-// undecided reports whether a check that came with an update has no result yet. Until then the
-// update is not confirmed, so that a roll does not go on to the next instance with a check that
-// fails.
+// undecided reports whether a check that came with an update has no result yet. Until it has one
+// the update is not confirmed, so that a roll does not continue with the next instance while a
+// check fails.
 func (a *Agent) undecided() bool {
 	return slices.ContainsFunc(a.deps.Checks.States(),
 		func(s checks.State) bool { return s.Pending && s.Healthy && !s.Optional })
 }
 
-// confirmed returns the hash of the configuration that is applied and, if it brought checks,
-// checked.
+// confirmed returns the hash of the configuration that is applied and, if it has checks, checked.
 func (a *Agent) confirmed() string {
 	if !a.undecided() && a.settled() {
 		a.confirmedHash = a.assignment.ConfigHash

@@ -117,7 +117,7 @@ func TestNewCheckOnARunningInstance(t *testing.T) {
 				r.want(checking("c3", webCheck("http:1", "1", false), webCheck("http:2", "2", false)), 3)
 				r.verdict("updated", true, "", "c2") // it is at work, and does not say yet that it has the update
 				if s := r.checker.States(); !s[0].Since.Equal(since) || s[0].Pending {
-					t.Errorf("the check that is as before was begun anew: %+v", s)
+					t.Errorf("the check that is as before was started over: %+v", s)
 				}
 				if fails {
 					r.checker.result(t, 1, "refused")

@@ -23,79 +23,81 @@ import (
 type Host interface {
 	// Run measures until the context ends.
 	Run(ctx context.Context)
-	// Latest returns the last measurement, at once.
+	// Latest returns the last measurement without waiting.
 	Latest() host.Sample
 }
 
-// Workload is what the machine exists for. Start, Stop and Release are called one at a time.
+// Workload is the machine's workload. Start, Stop and Release are called one at a time.
 type Workload interface {
-	// Configure sets what the next start runs. What runs goes on as it is.
+	// Configure sets the command of the next start. A running workload is not affected.
 	Configure(run []string, vars map[string]string)
-	// Start starts the workload, or takes over one that an earlier agent left running. State has
-	// the error as well. Nothing is started once the context has ended.
+	// Start starts the workload, or adopts one that an earlier agent left running. State has the
+	// error as well. Start starts nothing once the context has ended.
 	Start(ctx context.Context) error
-	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
+	// Stop ends the workload in order, or at once when the context ends, and returns when it has
+	// ended.
 	Stop(ctx context.Context)
-	// Release leaves it running, and reports whether the next agent finds it.
+	// Release leaves the workload running, and reports whether the next agent can find it.
 	Release() bool
-	// StopReleased ends what runs since Release, as Stop does, even if another agent has restarted it.
+	// StopReleased ends what runs since Release, as Stop does, even if another agent has restarted
+	// it.
 	StopReleased(ctx context.Context) error
-	// Kill ends it at once, as a failure of its own would.
+	// Kill ends the workload at once, as a failure of its own would.
 	Kill()
 	State() workload.State
-	// Changed signals that it ended by itself.
+	// Changed signals that the workload ended by itself.
 	Changed() <-chan struct{}
 }
 
-// Hook runs what a machine has to do before it is left (DRAIN-1).
+// Hook runs the command with which a machine is drained (DRAIN-1).
 type Hook interface {
-	// Want says which drain is wanted, nil if none is, and may be told the same again. A hook of
-	// another drain is killed.
+	// Want sets the wanted drain; nil means none. Setting the same again changes nothing. It kills
+	// the hook of another drain.
 	Want(drain *workload.Drain)
-	// Ended is the token of the last drain whose hook has ended, "" if there was none.
+	// Ended returns the token of the last drain whose hook has ended, "" if there was none.
 	Ended() string
-	// Changed signals that Ended is new.
+	// Changed signals that Ended has changed.
 	Changed() <-chan struct{}
-	// Close kills a hook that runs, or leaves it to the next agent, and waits. It reports whether all
+	// Close kills a running hook, or leaves it to the next agent, and waits. It reports whether all
 	// of it has ended.
 	Close(keep bool) bool
 }
 
-// Notices is where the word comes from that the machine will be taken away.
+// Notices watches for a notice that the machine will be taken away.
 type Notices interface {
 	// Run watches until the context ends.
 	Run(ctx context.Context)
-	// Watch says where to look from now on, and may be told the same again.
+	// Watch sets the source of notices. Setting the same again changes nothing.
 	Watch(spec notice.Spec)
-	// Latest is the notice that holds now, at once; nil if there is none.
+	// Latest returns the present notice without waiting; nil if there is none.
 	Latest() *notice.Notice
-	// Changed signals that Latest is new.
+	// Changed signals that Latest has changed.
 	Changed() <-chan struct{}
 }
 
 // Certificate is the machine's identity and the authorities it trusts. Only Join blocks.
 type Certificate interface {
-	// Run keeps what is new until the context ends.
+	// Run writes new certificates to disk until the context ends.
 	Run(ctx context.Context)
-	// Join gets the first certificate from a replica, if there is none yet. An error that is
-	// certificate.ErrNotJoined is in the log.
+	// Join gets the first certificate from a replica if there is none yet. The log has the reason
+	// of an error that is certificate.ErrNotJoined.
 	Join(ctx context.Context, ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error
-	// Credentials secure new connections; bare ones show no certificate. A connection of an older
-	// generation is not to be used any more.
+	// Credentials secure new connections; bare ones present no certificate. A connection of an
+	// older generation must not be used any longer.
 	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
 	Status() certificate.Status
-	// Changed signals that Status is new.
+	// Changed signals that Status has changed.
 	Changed() <-chan struct{}
-	// Renewal returns a request for another certificate when it is time, and says when to look
-	// again; zero if only a change matters.
+	// Renewal returns a request for another certificate when it is due, and when to call again;
+	// zero: only after a change.
 	Renewal(now time.Time) (request []byte, look time.Time)
 	Accept(answer *protocol.Certificate)
 	SetTrust(trust *protocol.Trust)
-	// Tell takes over a coordinator's time.
+	// Tell records a coordinator's time.
 	Tell(now *timestamppb.Timestamp)
 }
 
-// Deps are what the agent works with.
+// Deps are the agent's dependencies.
 type Deps struct {
 	Certificate Certificate
 	Logger      *slog.Logger
@@ -105,20 +107,19 @@ type Deps struct {
 	Notices     Notices // from the source that the group names
 	Evacuation  Notices // from the machine's operator; its source is fixed
 	Fence       Fence
-	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are
-	// none.
+	// Secrets are the secrets of the workload, the hook and the checks; nil: there are none.
 	Secrets *secrets.Holder
-	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
+	// Uptime is a clock that continues while the agent is down; nil: the kernel's.
 	Uptime func() time.Duration
 	Checks Checks
-	// Files keeps the files of the group; nil: none can be kept.
+	// Files keeps the group's files; nil: the agent keeps none.
 	Files *files.Manager
-	// Upgrade takes offers of other versions; nil: it takes none.
+	// Upgrade takes offers of other versions; nil: the agent takes none.
 	Upgrade *upgrade.Manager
 	// Dial reaches a replica; nil is TCP from Config.Source.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Crash ends the agent at once, without a goodbye; nil: it cannot be.
+	// Crash ends the agent at once without a goodbye; nil: not supported.
 	Crash func()
-	// Rand gives numbers in [0,1) for jitter; nil is a good source.
+	// Rand returns numbers in [0,1) for jitter; nil: math/rand/v2.
 	Rand func() float64
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an agent does that could not renew its lease (SAFE-9).
+// What an agent does when it cannot renew its lease (SAFE-9).
 const (
 	fenceStop     = "stop"
 	fencePowerOff = "poweroff"
@@ -19,23 +19,23 @@ const (
 var ErrPoweredOff = errors.New("the lease could not be renewed: the machine is powered off, " +
 	"as report.on_lease_lost says")
 
-// Fence is what ends more than the workload.
+// Fence carries out the actions on a lost lease that affect more than the workload.
 type Fence interface {
-	// PowerOff ends the machine. Where that is the agent's own end it returns nil, and the agent
+	// PowerOff powers the machine off. Where that ends the agent too, it returns nil and the agent
 	// ends.
 	PowerOff(ctx context.Context) error
-	// Command runs what the group has asked for until it ends, or kills it when the context does.
+	// Command runs the group's command until it ends, and kills it when the context ends.
 	Command(ctx context.Context, run []string, vars map[string]string) error
 }
 
-// stamp is from when a lease counts, on a clock that goes on beside the agent.
+// stamp is the start of a lease on a clock that continues while the agent is down.
 type stamp struct {
-	Boot   string        `json:"boot"`   // the machine's, and with it the clock's
-	Uptime time.Duration `json:"uptime"` // of the kernel
+	Boot   string        `json:"boot"`   // of the machine, and therefore of the clock
+	Uptime time.Duration `json:"uptime"` // the kernel's uptime
 	TTL    time.Duration `json:"ttl"`
 }
 
-// kernelUptime also counts while the machine sleeps, as its lease does.
+// kernelUptime includes the time that the machine sleeps, as its lease does.
 func kernelUptime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
@@ -44,13 +44,13 @@ func kernelUptime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// fenceMargin returns how long before the lease can end everything has ended: what a kill and a
-// loop take.
+// fenceMargin returns how long before the earliest end of the lease everything must have ended: the
+// time of a kill and one pass of the loop.
 func fenceMargin(ttl time.Duration) time.Duration { return min(time.Second, ttl/6) }
 
-// fenceTimes says when to begin, and when what has not ended by then is killed. The first two
-// thirds of a lease are for coming back: in them a replica that is gone was missed, and another one
-// asked. A workload has what it may take to stop, and the last third at most.
+// fenceTimes returns when fencing begins, and when what still runs is killed. The first two thirds
+// of a lease are for reconnecting: the agent notices that its replica is gone and asks another one.
+// The workload has its stop timeout, but at most the last third.
 func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Time) {
 	kill = renewed.Add(ttl - fenceMargin(ttl))
 	begin = kill.Add(-stop)
@@ -60,19 +60,19 @@ func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Ti
 	return begin, kill
 }
 
-// guard acts on the lease: it fences before the lease can have ended, and lifts the fence once it
-// is renewed. It returns when to look again; zero if only a renewal changes anything. It runs
+// guard acts on the lease: it fences before the lease can have ended, and lifts the fence once the
+// lease is renewed. It returns when to call again; zero if only a renewal changes anything. It runs
 // before reports are made, so that no report describes a workload that is about to start again.
 func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	act := a.assignment.OnLeaseLost
 	if act == "" || !a.mayRun {
-		a.unfence("nothing is to be done without a lease") // one that is retired runs nothing, and may be adopted
+		a.unfence("no action on a lost lease is wanted") // a retired instance runs nothing, and may be adopted
 		return time.Time{}
 	}
 	renewed, ttl := a.session.Renewed()
 	if renewed.IsZero() {
-		// None is known of this boot, so there is none to be lost: that ends no machine. But
-		// nothing may run without one.
+		// No lease of this boot is known, so none can be lost and the machine is not powered off.
+		// But nothing may run without a lease.
 		if !a.stopped && act != fenceRun {
 			a.stopped = true
 			a.log.Info("workload waits for a lease", "on_lease_lost", act)
@@ -82,7 +82,7 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	}
 	stop := a.stopTimeout
 	if act == fenceRun {
-		stop = ttl // how long it takes is unknown
+		stop = ttl // the duration of the command is unknown
 	}
 	begin, kill := fenceTimes(renewed, ttl, stop)
 	switch {
@@ -101,7 +101,7 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// fence does what is asked for. All of it has ended when the lease does.
+// fence carries out on_lease_lost. Everything has ended when the lease ends.
 func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 	if a.assignment.OnLeaseLost == fenceRun {
 		run, vars := a.assignment.OnLeaseLostRun, a.assignment.Vars
@@ -117,13 +117,13 @@ func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 	verdicts := a.currentVerdicts()
 	a.stopped = true
 	a.wantChecks(false, verdicts)
-	a.offBy = kill.Add(ends.Sub(kill) / 4) // powering off takes its time too
+	a.offBy = kill.Add(ends.Sub(kill) / 4) // powering off takes time too
 	a.setTarget(kill)
 	a.deps.Hook.Want(nil)
 }
 
-// powerOff powers the machine off once nothing runs on it any longer, or once what runs cannot be
-// killed. It reports whether the agent has to end as well.
+// powerOff powers the machine off once nothing runs on it any longer, or once it is clear that what
+// runs cannot be killed. It reports whether the agent must end too.
 func (a *Agent) powerOff(ctx context.Context) bool {
 	if !a.fenced || a.assignment.OnLeaseLost != fencePowerOff || !a.keeper.resting() && time.Now().Before(a.offBy) {
 		return false
@@ -136,8 +136,8 @@ func (a *Agent) powerOff(ctx context.Context) bool {
 	return true
 }
 
-// unfence starts the workload again. The loop waits for that, as it does before its first report,
-// so that the next report does not call a healthy machine unhealthy.
+// unfence starts the workload again. The loop waits for the start, as before its first report, so
+// that the next report does not call a healthy machine unhealthy.
 func (a *Agent) unfence(why string) {
 	a.fenced = false
 	if !a.stopped {
@@ -149,7 +149,7 @@ func (a *Agent) unfence(why string) {
 	}
 	a.log.Info("workload may run again", "why", why)
 	select {
-	case <-a.keeper.done: // of its stop
+	case <-a.keeper.done: // the error of its stop
 	default:
 	}
 	a.setTarget(time.Time{})
@@ -159,14 +159,14 @@ func (a *Agent) unfence(why string) {
 	a.drain(a.leaving)
 }
 
-// setTarget tells the keeper the wanted state of the workload; by is the time by which the workload
+// setTarget gives the keeper the wanted state of the workload; by is the time by which the workload
 // must have ended, if it must.
 func (a *Agent) setTarget(by time.Time) {
 	a.keeper.want(target{run: a.mayRun && !a.stopped, restart: a.restartNow(), by: by})
 }
 
-// stampLease remembers the lease for an agent that is started again. It is written once for each
-// renewal, and not synced: another boot has no workload that runs on.
+// stampLease records the lease for a restarted agent. It writes once per renewal and does not sync:
+// after another boot no workload is running.
 func (a *Agent) stampLease(renewed time.Time, ttl time.Duration) {
 	if renewed.Equal(a.stamped) {
 		return

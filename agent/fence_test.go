@@ -44,7 +44,7 @@ func (r *running) cutOff() time.Time {
 	sent := time.Time{}
 	for _, h := range r.shard.take() {
 		if h.message.GetReport() != nil || h.message.GetHeartbeat() != nil {
-			sent = h.at // nothing takes time in here, so it was sent when it was heard
+			sent = h.at // time stands still here, so it was received when it was sent
 		}
 	}
 	if sent.IsZero() {
@@ -137,7 +137,8 @@ func TestOnlyAnAcknowledgementCounts(t *testing.T) {
 				r.shard.act("a", act)
 				pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
 				r.machine.is(t, "before the lease can end", false, 1, 1)
-				// It comes back on the open stream, and no replica tells it again what is wanted.
+				// The lease is renewed on the open stream, and no replica sends the wanted state
+				// again.
 				r.shard.act("a", script{})
 				pass(2 * reconnectMost)
 				r.machine.is(t, "renewed", true, 2, 1)
@@ -222,7 +223,7 @@ func TestMachineIsPoweredOffOnceNothingRuns(t *testing.T) {
 	})
 }
 
-// What is stuck in the kernel cannot be killed. That is what powering off is for.
+// A process that is stuck in the kernel cannot be killed: powering off ends it.
 //
 // proves SAFE-9
 func TestMachineIsPoweredOffThoughItsWorkloadCannotBeKilled(t *testing.T) {
@@ -238,9 +239,9 @@ func TestMachineIsPoweredOffThoughItsWorkloadCannotBeKilled(t *testing.T) {
 	})
 }
 
-// Checks wait while the workload does, and go on with the verdict that they had. Else all machines
-// of a group would be ill when the coordinators are back, and be replaced for the fence that was to
-// spare them.
+// Checks wait while the workload does, and continue with their earlier verdict. Otherwise all
+// machines of a group would be unhealthy when the coordinators are back, and the fence that should
+// spare them would have them replaced.
 //
 // proves SAFE-9, DET-9
 func TestChecksWaitForTheWorkloadThatWaitsForALease(t *testing.T) {
@@ -295,8 +296,7 @@ func TestChecksWaitForTheWorkloadThatWaitsForALease(t *testing.T) {
 	}
 }
 
-// An agent goes on while its disk answers nothing: it reports, and without a lease it fences
-// itself.
+// An agent keeps working while its disk hangs: it reports, and without a lease it fences itself.
 //
 // proves SAFE-9
 func TestDiskThatHangsHoldsUpNothing(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// hearOfFiles takes the serving replica's description of files, which comes before the Wanted that
+// hearOfFiles takes the serving replica's description of files, which precedes the Wanted that
 // needs it.
 func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 	if piece := m.GetFilePiece(); piece != nil {
@@ -29,8 +29,7 @@ func (a *Agent) hearOfFiles(m *protocol.GatewayMessage) {
 	}
 }
 
-// wantFiles keeps the files of an assignment. It leaves files alone until a replica has described
-// them.
+// wantFiles sets the files of an assignment. It changes nothing until a replica has described them.
 func (a *Agent) wantFiles(d assignment) {
 	switch {
 	case !d.Files:
@@ -48,14 +47,14 @@ func (a *Agent) ask(what *protocol.AgentMessage) {
 	}
 }
 
-// settled reports whether the files of the configuration have all been delivered. Until then it is
-// not confirmed.
+// settled reports whether all files of the configuration have been delivered. Until then the
+// configuration is not confirmed.
 func (a *Agent) settled() bool {
 	return !a.assignment.Files || a.deps.Files.Settled(a.assignment.ConfigHash)
 }
 
-// restartNow returns the token of the wanted restart; "" while files that came with it are still
-// being delivered: the workload must find them when it starts.
+// restartNow returns the token of the wanted restart, or "" while files that came with it are being
+// delivered: the workload must find them when it starts.
 func (a *Agent) restartNow() string {
 	if !a.settled() {
 		return ""
@@ -63,7 +62,7 @@ func (a *Agent) restartNow() string {
 	return a.restart
 }
 
-// incomplete returns which files an instance has never had. Later changes to these files are
+// incomplete returns the files that an instance has never had. Later changes of these files are
 // reported but do not affect health: the checks decide whether the workload works.
 func (a *Agent) incomplete() string {
 	if a.whole || !a.assignment.Files {
@@ -73,7 +72,7 @@ func (a *Agent) incomplete() string {
 	if why != "" {
 		return "files: " + why
 	}
-	a.whole = known // without an answer of the disk, the next report looks again
+	a.whole = known // if the disk does not answer, the next report looks again
 	return ""
 }
 
@@ -92,8 +91,8 @@ func (a *Agent) fileStates() []*protocol.FileState {
 	return out
 }
 
-// filesChanged starts what waited for files: the workload, and commands of checks, whose output is
-// not looked at before it is known what in it is secret.
+// filesChanged starts what waited for files: the workload, and the commands of checks, whose output
+// may be read only once the secrets in it are known.
 func (a *Agent) filesChanged() {
 	list, _ := a.checked()
 	healthy, _ := health(a.checksKnown(), list)

@@ -6,16 +6,16 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// beat is what a stream says in one interval: a report, or a heartbeat while the last report
-// stands.
+// beat decides what a stream sends in each interval: a report, or a heartbeat while the last report
+// is still accurate.
 type beat struct {
 	known    bool             // the replica understands heartbeats
 	interval time.Duration    // between two messages
-	report   *protocol.Report // the last that was sent; nil: one is due
+	report   *protocol.Report // the last report sent; nil: one is due
 	sent     time.Time
 }
 
-// handle takes from a message of a replica what concerns reports. A report that was not accepted is
+// handle takes from a replica's message what concerns reports. A report that was not accepted is
 // sent again.
 func (b *beat) handle(m *protocol.GatewayMessage) {
 	switch kind := m.GetKind().(type) {

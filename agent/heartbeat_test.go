@@ -69,7 +69,7 @@ func TestReportsThatAreSentAgain(t *testing.T) {
 	})
 }
 
-// A report stands as long as nothing changes that others act on.
+// A report stays valid as long as nothing changes that others act on.
 //
 // proves DET-16
 func TestWhatReplacesAReport(t *testing.T) {

@@ -10,37 +10,38 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// keeper starts, stops and restarts the workload, one after the other and apart from the loop,
-// since a workload may take its time to end. Only the last target counts.
+// keeper starts, stops and restarts the workload, one operation at a time and outside the loop,
+// since a workload may take long to end. Only the last target counts.
 type keeper struct {
 	workload Workload
 	log      *slog.Logger
 
-	wanted chan target   // holds the last target that was not taken up
-	done   chan struct{} // something was done
+	wanted chan target   // capacity 1: the last target, until run takes it
+	done   chan struct{} // signals that something was done
 	ended  chan struct{}
 	last   target
-	up     bool        // it was started, and not stopped since; run's alone
-	why    string      // the last start failed; run's alone
-	late   *time.Timer // ends the last target's patience; the loop's alone
+	up     bool        // started, and not stopped since; used by run alone
+	why    string      // the last start failed; used by run alone
+	late   *time.Timer // expires the last target; used by the loop alone
 
 	mu        sync.Mutex
-	turn      int                // counts the targets
-	restarted string             // token of the last restart that was carried out
-	cut       context.CancelFunc // has what is under way end at once
-	callOff   context.CancelFunc // has a start that is under way start nothing
-	halts     bool               // nothing is to run, as the last target is
-	rests     bool               // that is carried out
+	turn      int                // number of targets
+	restarted string             // token of the last completed restart
+	cut       context.CancelFunc // ends the operation under way at once
+	callOff   context.CancelFunc // cancels a start under way
+	halts     bool               // the last target is that nothing runs
+	rests     bool               // that target has been reached
 }
 
-// readAgain is how soon the record of an earlier agent's workload is read again.
+// readAgain is the interval for retrying an unreadable record of an earlier agent's workload.
 const readAgain = 5 * time.Second
 
-// target is what is to become of the workload.
+// target is the wanted state of the workload.
 type target struct {
 	run     bool
 	restart string // token of a restart; "": none is wanted
-	// by is when nothing may run any more, whatever was under way before; zero: there is time.
+	// by is when nothing may run any longer, regardless of what was under way before; zero: no
+	// limit.
 	by time.Time
 }
 
@@ -52,14 +53,14 @@ func newKeeper(w Workload, log *slog.Logger) *keeper {
 	}
 }
 
-// want is called by the loop alone.
+// want sets the target. Only the loop calls it.
 func (k *keeper) want(w target) {
 	select {
 	case <-k.wanted:
 	default:
 	}
 	if !w.run && w.by.IsZero() && !k.last.run {
-		w.by = k.last.by // what has to have ended by then still has to
+		w.by = k.last.by // an earlier deadline stays in force
 	}
 	k.last = w
 	if k.late != nil {
@@ -72,14 +73,14 @@ func (k *keeper) want(w target) {
 	}
 	k.rests, k.halts = false, !w.run
 	if k.halts {
-		k.callOff() // it may wait for the disk, for longer than a lease lasts
+		k.callOff() // the start may wait for the disk for longer than a lease lasts
 	}
 	k.mu.Unlock()
 	k.wanted <- w
 }
 
-// expire ends what is under way, unless its target is not the last any more: its time may end as
-// another one takes its place, which is not cut short.
+// expire ends what is under way if its target is still the last one. A newer target, which may have
+// arrived as the time was over, is not cut short.
 func (k *keeper) expire(turn int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,15 +89,14 @@ func (k *keeper) expire(turn int) {
 	}
 }
 
-// resting reports whether nothing runs, as the last target was.
+// resting reports whether nothing runs and nothing is wanted to run.
 func (k *keeper) resting() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.rests
 }
 
-// run follows the targets until conclude. While it is not known whether a workload runs, it tries
-// again.
+// run follows the targets until conclude. While it is unknown whether a workload runs, run retries.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
 	var w target
@@ -157,7 +157,7 @@ func (k *keeper) follow(ctx context.Context, w target) bool {
 		k.workload.Stop(ctx)
 		k.up = false
 		if len(k.wanted) > 0 || k.workload.State().Unread {
-			return true // it may no longer be wanted; a restart that is still wanted is carried out then
+			return true // it may no longer be wanted; if a restart is still wanted, it is done then
 		}
 		k.log.Info("workload is restarted", "token", w.restart)
 		k.start(starting)
@@ -183,7 +183,7 @@ func (k *keeper) start(ctx context.Context) {
 	k.up = !errors.Is(err, workload.ErrWaits) // else the next target tries again
 }
 
-// carriedOut returns the token of the last restart that was carried out.
+// carriedOut returns the token of the last completed restart.
 func (k *keeper) carriedOut() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -196,9 +196,9 @@ func (k *keeper) carried(token string) {
 	k.restarted = token
 }
 
-// conclude waits for what is under way, then ends the workload, or leaves it running if it is to be
-// kept and may run. A start that the disk holds up is called off, and not waited for. It reports
-// whether all that is done, and the next agent finds what is kept.
+// conclude waits for the operation under way, then ends the workload, or leaves it running if it
+// should be kept and may run. It cancels a start that the disk delays, and does not wait for it. It
+// reports whether all that is done and the next agent finds the workload that is kept.
 func (k *keeper) conclude(ctx context.Context, keep bool) bool {
 	keep = keep && k.last.run
 	select {
@@ -233,7 +233,7 @@ func (k *keeper) conclude(ctx context.Context, keep bool) bool {
 	}
 }
 
-// startNothing calls off a start that is under way, and those to come.
+// startNothing cancels a start under way and all later ones.
 func (k *keeper) startNothing() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A start that waits for the disk starts nothing once the workload is not to run any more, and the
-// next one that is wanted does.
+// A start that waits for the disk starts nothing once the workload must no longer run. The next
+// wanted start succeeds.
 //
 // proves SAFE-9
 func TestAStartThatTheDiskHoldsUp(t *testing.T) {
@@ -47,7 +47,7 @@ func TestATimeThatEndsAsTheLeaseReturns(t *testing.T) {
 		fenced := k.turn
 		k.want(target{run: true})
 		synctest.Wait()
-		k.expire(fenced) // its timer could not be stopped any more
+		k.expire(fenced) // its timer fired before it could be stopped
 		close(m.opens)
 		synctest.Wait()
 		m.is(t, "the lease is renewed", true, 1, 0)

@@ -30,7 +30,7 @@ type machine struct {
 	vars    map[string]string // with these
 	started string            // what the last start had of them
 	stopFor time.Duration     // how long it takes to stop
-	lingers time.Duration     // how long it goes on when it is killed
+	lingers time.Duration     // how long it keeps running after a kill
 	disk    chan struct{}     // the state file's, if it hangs; closed when it answers
 	opens   chan struct{}     // the file of the workload's output, if the disk hangs; closed when it answers
 	stuck   chan struct{}     // holds up the end of Run until it is closed
@@ -237,7 +237,7 @@ func (o *oracle) says(n *notice.Notice) {
 	o.changed <- struct{}{}
 }
 
-// watches returns what it was told to watch last.
+// watches returns the last source that was set.
 func (o *oracle) watches() notice.Spec {
 	o.mu.Lock()
 	defer o.mu.Unlock()

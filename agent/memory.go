@@ -19,28 +19,28 @@ const memorySchema = 1
 // remembered is the agent's state file.
 type remembered struct {
 	Schema       int      `json:"schema"`
-	Instance     string   `json:"instance"` // a copied disk must not speak with the epoch of the machine it came from
+	Instance     string   `json:"instance"` // the clone of a disk must not use the epoch of the machine that it was copied from
 	Epoch        uint64   `json:"epoch"`
 	Lease        int64    `json:"lease"`
 	Coordinators []string `json:"coordinators"`
-	// Retired is for an agent of an earlier release, after a downgrade. By itself it says nothing:
-	// a coordinator of such a release called an instance retired that it merely had no record of
-	// (SAFE-14).
+	// Retired is kept for an agent of an earlier release after a downgrade. Alone it proves
+	// nothing: a coordinator of such a release called an instance retired if it merely had no
+	// record of it (SAFE-14).
 	Retired         bool   `json:"retired,omitempty"`
 	RetiredRevision int64  `json:"retired_revision,omitempty"`
 	RetiredPhase    string `json:"retired_phase,omitempty"`
 	assignment
 }
 
-// assignment is what the replica wants of the agent, as far as the agent has applied it, and what
-// the agent has done once and must not do again.
+// assignment is what the replica wants, as far as the agent has applied it, and what the agent has
+// done once and must not repeat.
 type assignment struct {
-	// ConfigHash is the hash of Run, Vars, Secrets and Checks; "": all but the last belong to the
-	// bootstrap document.
+	// ConfigHash is the hash of Run, Vars, Secrets and Checks; "": Run, Vars and Secrets are those
+	// of the bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
-	Secrets    map[string]string `json:"secrets,omitempty"` // their names, by variable; their values are never here
+	Secrets    map[string]string `json:"secrets,omitempty"` // names of secrets, by variable; values are never stored
 	Checks     []json.RawMessage `json:"checks,omitempty"`  // as received
 	Files      bool              `json:"files,omitempty"`   // the configuration has files
 	Lifecycle  string            `json:"lifecycle,omitempty"`
@@ -48,17 +48,17 @@ type assignment struct {
 
 	OnLeaseLost    string    `json:"on_lease_lost,omitempty"`
 	OnLeaseLostRun []string  `json:"on_lease_lost_run,omitempty"`
-	Lease          *stamp    `json:"lease_known,omitempty"` // where anything is done on its loss
-	Restarted      string    `json:"restarted,omitempty"`   // token of the last restart that was carried out
+	Lease          *stamp    `json:"lease_known,omitempty"` // if the group acts on its loss
+	Restarted      string    `json:"restarted,omitempty"`   // token of the last completed restart
 	Drained        string    `json:"drained,omitempty"`     // token of the last drain whose hook has ended
 	Verdicts       *verdicts `json:"verdicts,omitempty"`
 
-	// what the instance is, as a coordinator sealed it (SAFE-17); it means nothing to the agent
+	// the instance's claim, sealed by a coordinator (SAFE-17); opaque to the agent
 	Claim []byte `json:"claim,omitempty"`
 }
 
-// readMemory returns what the former run of the agent of this instance left; nothing, if there was
-// none.
+// readMemory returns the state that the former run of this instance's agent left, or nothing if
+// there was none.
 func readMemory(path, instance string) (session.Memory, assignment, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -88,48 +88,48 @@ func readMemory(path, instance string) (session.Memory, assignment, error) {
 	return m, r.assignment, nil
 }
 
-// stateFile is a content of the state file that waits to be written.
+// stateFile is a content of the state file that is waiting to be written.
 type stateFile struct {
 	memory     session.Memory
 	assignment assignment
-	novel      bool          // the assignment is new, and no replica says it again
-	done       chan struct{} // closed when the write was tried
+	novel      bool          // the assignment is new, and no replica will send it again
+	done       chan struct{} // closed after the attempt to write
 }
 
-// State is written before it is reported. But the disk may hang or be slow, which must neither cost
-// the lease nor let the machine continue without one.
+// State is written before it is reported. But the disk may hang or be slow, and that must neither
+// cost the lease nor let the machine run without one.
 const (
-	// diskWait is how long the loop waits for the disk, in all if several writes follow each other, as
-	// when an agent is welcomed.
+	// diskWait is how long the loop waits for the disk, in total if several writes follow each
+	// other, as when an agent is welcomed.
 	diskWait = time.Second
-	// diskRest times the time that the loop has waited is the time after which it may wait as long
-	// again.
+	// After waiting for the disk the loop waits again only when diskRest times that duration has
+	// passed.
 	diskRest = 20
 )
 
-// stateWriter writes the state file apart from the loop. Only the last content counts.
+// stateWriter writes the state file outside the loop. Only the last content counts.
 type stateWriter struct {
 	save    func(stateFile) error
 	log     *slog.Logger
 	pending chan stateFile
 	ended   chan struct{}
-	late    <-chan struct{} // closed when that is written which was not in time; nil: all was
+	late    <-chan struct{} // closed when the write that was late is done; nil: no write is late
 
-	slow   bool          // as the log has it
-	waited time.Duration // for the disk of late
-	at     time.Time     // when that was counted last
+	slow   bool          // as logged last
+	waited time.Duration // time waited for the disk recently
+	at     time.Time     // when waited was last updated
 }
 
 func newStateWriter(save func(stateFile) error, log *slog.Logger) *stateWriter {
 	return &stateWriter{save: save, log: log, pending: make(chan stateFile, 1), ended: make(chan struct{})}
 }
 
-// write queues a content and waits until it is written, unless the disk is known to hang or to be
+// write queues a content and waits until it is written, unless the disk is known to hang or be
 // slow. Only the loop calls it.
 func (s *stateWriter) write(p stateFile) {
 	p.done = make(chan struct{})
 	select {
-	case old := <-s.pending: // its write has not begun
+	case old := <-s.pending: // the write of it has not begun
 		p.novel, p.done = p.novel || old.novel, old.done
 	default:
 	}
@@ -152,7 +152,7 @@ func (s *stateWriter) write(p stateFile) {
 	s.note(s.late != nil)
 }
 
-// note logs when the disk begins to be slow, and when it is so no more.
+// note logs when the disk becomes slow and when it recovers.
 func (s *stateWriter) note(slow bool) {
 	switch {
 	case slow && !s.slow:
@@ -163,7 +163,7 @@ func (s *stateWriter) note(slow bool) {
 	s.slow = slow
 }
 
-// await reports whether something was done in time.
+// await reports whether done was closed in time.
 func await(done <-chan struct{}, most time.Duration) bool {
 	late := time.NewTimer(most)
 	defer late.Stop()
@@ -183,7 +183,7 @@ func (s *stateWriter) run() {
 		switch {
 		case err == nil:
 		case p.novel:
-			s.log.Warn("what this agent was told is not kept: one that is restarted would not know it", "error", err)
+			s.log.Warn("wanted state could not be written: a restart of the agent would lose it", "error", err)
 		default:
 			s.log.Debug("state is not kept", "error", err)
 		}
@@ -191,8 +191,8 @@ func (s *stateWriter) run() {
 	}
 }
 
-// close ends run once everything is written, and waits as write does. It
-// reports whether it is.
+// close ends run once everything is written, and waits as write does. It reports whether everything
+// is written.
 func (s *stateWriter) close() bool {
 	close(s.pending)
 	written := await(s.ended, diskWait)

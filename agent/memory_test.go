@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A disk that takes almost a second for each write does not keep the loop from reporting for longer
-// than a short lease lasts. One that is fast again is waited for again.
+// A disk that takes almost a second for each write does not delay reports for longer than a short
+// lease lasts. Once it is fast, the loop waits for it again.
 //
 // proves DET-2, SAFE-5
 func TestASlowDiskTakesNoLease(t *testing.T) {

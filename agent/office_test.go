@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// office is what the replicas of a secured shard know of certificates: who issues, who is believed,
-// who has joined with what.
+// office is the certificate authority that the replicas of a secured shard share: its issuer, its
+// trust, and the machines that have joined.
 type office struct {
 	t  *testing.T
 	us identity.Identity
@@ -60,7 +60,7 @@ func (o *office) set(change func(*office)) {
 	}
 }
 
-// credentials returns a replica's, made anew for each handshake.
+// credentials returns a replica's credentials, rebuilt for each handshake.
 func (o *office) credentials(replica string) credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		o.mu.Lock()
@@ -154,7 +154,7 @@ func (o *office) receive(ctx context.Context, hello *protocol.Hello) (*desk, err
 	return &desk{office: o, ends: shown.NotAfter}, nil
 }
 
-// over tells that the newest certificate has ended.
+// over reports whether the newest certificate has expired.
 func (d *desk) over() <-chan time.Time {
 	if d == nil {
 		return nil

@@ -30,14 +30,14 @@ func securedStory(t *testing.T, names []string, lifetime time.Duration, before f
 	})
 }
 
-// now is the office as it is.
+// now returns the present state of the office.
 func (o *office) now(look func(*office)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	look(o)
 }
 
-// lastReport returns the newest of what was heard.
+// lastReport returns the newest report received.
 func lastReport(t *testing.T, all []heard) *protocol.Report {
 	t.Helper()
 	for _, h := range slices.Backward(all) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// processCheck is the check that a workload has unasked (DET-9).
+// processCheck is the built-in check that every workload has (DET-9).
 const processCheck = "process"
 
 // report describes the machine as it is now (DET-13).
@@ -48,8 +48,8 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	return r.Fit()
 }
 
-// notice returns the word that the machine will end, nil if there is none. A provider's goes first:
-// there is less time.
+// notice returns the notice that the machine will end, nil if there is none. A provider's takes
+// precedence: it leaves less time.
 func (a *Agent) notice() *protocol.Notice {
 	n := a.deps.Notices.Latest()
 	if n == nil {
@@ -60,7 +60,7 @@ func (a *Agent) notice() *protocol.Notice {
 	}
 	out := &protocol.Notice{Kind: n.Kind, Why: n.Why, At: timestamppb.New(n.Seen)}
 	if !n.Ends.IsZero() {
-		out.In = durationpb.New(max(time.Millisecond, time.Until(n.Ends))) // nothing would mean that it is not known
+		out.In = durationpb.New(max(time.Millisecond, time.Until(n.Ends))) // zero would mean unknown
 	}
 	return out
 }
@@ -100,13 +100,13 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 		case w.Exit != nil:
 			check.Why = "workload " + w.Exit.Why
 			if w.Exit.Withheld {
-				break // its last output can be sent soon, and is sent once
+				break // its last output can be sent soon, and is sent only once
 			}
 			ended = &protocol.WorkloadExit{
 				Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
 			}
 			if a.assignment.Lifecycle == lifecycleTask && w.Exit.Code == 0 {
-				check.Healthy = true // done: there is nothing left to check
+				check.Healthy = true // the task is done, so there is nothing to check
 				return list, ended
 			}
 		default:
@@ -115,7 +115,7 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 				check.Why = "workload waits for its " + w.Waits
 			}
 			if a.stopped && !w.Unread {
-				check.Why = "workload is stopped for want of a lease"
+				check.Why = "workload is stopped: the agent has no lease"
 			}
 		}
 	}

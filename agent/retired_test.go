@@ -87,8 +87,8 @@ func TestRetiredWithoutARecordIsForgottenByARestart(t *testing.T) {
 	})
 }
 
-// While its workload still ends, an agent does not say that it has; nor does one that nothing
-// retired.
+// While its workload is ending, an agent does not report it as stopped; nor does an agent that
+// nothing retired.
 //
 // proves PROV-9
 func TestAWorkloadThatStillEndsHasNotStopped(t *testing.T) {

@@ -17,7 +17,7 @@ func secretsOf(w *protocol.Wanted) []secrets.Told {
 	return list
 }
 
-// namesOf returns the names of the secrets, by variable: all of them that is ever written down.
+// namesOf returns the names of the secrets, by variable. Only names are ever written to disk.
 func namesOf(w *protocol.Wanted) map[string]string {
 	names := map[string]string{}
 	for _, s := range w.GetSecrets() {

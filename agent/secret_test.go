@@ -20,8 +20,8 @@ func withSecret(value, problem string, revision uint64) *protocol.Wanted {
 	return w
 }
 
-// An agent that knows of secrets and not what they are does not start its workload, says so, and
-// starts it as soon as it is told. Its state file has names alone.
+// An agent that lacks the values of secrets does not start its workload, says so, and starts it as
+// soon as they arrive. Its state file has only names.
 //
 // proves SEC-6
 func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
@@ -35,7 +35,7 @@ func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
 		defer r.end()
 		pass(time.Millisecond)
 		if got := r.tells("at first"); got.GetHealthy() ||
-			!strings.Contains(got.GetWhy(), "waits for its secrets: no coordinator has told") {
+			!strings.Contains(got.GetWhy(), "waits for its secrets: no coordinator has sent") {
 			t.Errorf("at first it says %v, %q", got.GetHealthy(), got.GetWhy())
 		}
 		r.want(withSecret("", "there is none", 0), 2)

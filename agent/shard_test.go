@@ -63,7 +63,7 @@ type replica struct {
 	orders chan *protocol.GatewayMessage // for the stream that is open
 }
 
-// script is how a replica behaves; zero is well.
+// script is a replica's behavior; the zero value is normal.
 type script struct {
 	refuse  *protocol.Refused // answers every hello
 	hang    bool              // never welcomes
@@ -393,7 +393,7 @@ func (r *running) end() {
 	synctest.Wait()
 }
 
-// take returns what was heard since the last take.
+// take returns the messages since the last take.
 func (s *shard) take() []heard {
 	synctest.Wait()
 	s.mu.Lock()
@@ -414,7 +414,7 @@ func (s *shard) order(t *testing.T, name string, m *protocol.GatewayMessage) {
 	synctest.Wait()
 }
 
-// summary returns what was heard in words: "a hello", "a report 1 healthy", "a goodbye MOVING".
+// summary returns the messages in words: "a hello", "a report 1 healthy", "a goodbye MOVING".
 func summary(all []heard) []string {
 	var out []string
 	for _, h := range all {

@@ -30,25 +30,25 @@ const (
 	// goodbyeWait is how long a replica may take to end a stream after our goodbye.
 	goodbyeWait = 2 * time.Second
 
-	// outboxSize is how many messages may wait for a replica that does not read. One that is
-	// dropped is never acknowledged, and the session sees that.
+	// outboxSize is the number of messages that wait for a replica that does not read. A dropped
+	// report is never acknowledged, so the session notices.
 	outboxSize = 16
 )
 
-// stream is one stream to a replica. Its methods are called by the loop alone.
+// stream is one stream to a replica. Only the loop calls its methods.
 type stream struct {
 	out    chan *protocol.AgentMessage
 	ctx    context.Context // ends with the stream
 	cancel context.CancelFunc
 
 	address    string
-	conn       *grpc.ClientConn // set before anything is heard
-	generation uint64           // of the certificate, when the stream began
-	kept       chan struct{}    // closed if its connection outlives it
+	conn       *grpc.ClientConn // set before the first message
+	generation uint64           // generation of the certificate when the stream began
+	kept       chan struct{}    // closed if the connection outlives the stream
 	beat       beat
 }
 
-// say sends a message, or drops it if the replica has not read for long.
+// say sends a message, or drops it if the outbox is full.
 func (s *stream) say(m *protocol.AgentMessage) (sent bool) {
 	select {
 	case s.out <- m:
@@ -58,14 +58,14 @@ func (s *stream) say(m *protocol.AgentMessage) (sent bool) {
 	}
 }
 
-// sayBeat sends a report, or a heartbeat if the last report stands.
+// sayBeat sends a report, or a heartbeat if the last report is still accurate.
 func (s *stream) sayBeat(r *protocol.Report) {
 	if !s.say(s.beat.next(r, time.Now())) {
 		s.beat.report = nil
 	}
 }
 
-// end ends the stream; the stream is not used afterwards.
+// end ends the stream, which must not be used afterwards.
 func (s *stream) end(kind protocol.Goodbye_Kind, why string) {
 	if kind == protocol.Goodbye_KIND_UNSPECIFIED {
 		s.cancel()
@@ -117,7 +117,7 @@ func (a *Agent) open(background context.Context, o session.Open) {
 	})
 }
 
-// hello returns the first message of a stream, but for the trust.
+// hello returns the first message of a stream, without the trust.
 func (a *Agent) hello(o session.Open) *protocol.Hello {
 	spoken := protocol.SupportedVersions()
 	return &protocol.Hello{
@@ -136,7 +136,8 @@ func (a *Agent) hello(o session.Open) *protocol.Hello {
 }
 
 // stoppedFor returns the revision of the record that ended this instance, once nothing runs any
-// more; 0 while something does, and while no record is known to have ended it (PROV-9).
+// longer. It returns 0 while something runs, or while no record is known to have ended the instance
+// (PROV-9).
 func (a *Agent) stoppedFor() int64 {
 	if c := a.memory.Condemned; c.Holds() && !a.mayRun && a.keeper.resting() {
 		return c.Revision
@@ -144,7 +145,7 @@ func (a *Agent) stoppedFor() int64 {
 	return 0
 }
 
-// handle takes from a message of a replica what concerns the certificate and reports.
+// handle takes from a replica's message what concerns the certificate and reports.
 func (a *Agent) handle(ev session.Event) {
 	said, ok := ev.(session.Heard)
 	if !ok || a.streams[said.Stream] == nil {
@@ -165,8 +166,8 @@ func (a *Agent) handle(ev session.Event) {
 	}
 }
 
-// renew asks for another certificate when it is time, on the stream that serves. It returns when to
-// look again.
+// renew asks for another certificate when it is due, on the serving stream. It returns when to call
+// again.
 func (a *Agent) renew(now time.Time) time.Time {
 	serving, ok := a.session.Serving()
 	s := a.streams[serving]
@@ -184,7 +185,7 @@ func (a *Agent) renew(now time.Time) time.Time {
 	return look
 }
 
-// tell hands an event to the loop, as long as there is one.
+// tell passes an event to the loop while the loop reads events.
 func (a *Agent) tell(ev session.Event) {
 	select {
 	case a.events <- ev:
@@ -258,21 +259,21 @@ func withoutGRPC(err error) error {
 	return err
 }
 
-// connections opens connections, and keeps one ready beside the one in use (SAFE-11). Apart from
-// connect and join it is used by the loop alone.
+// connections opens connections and keeps one ready beside the one in use (SAFE-11). Except for
+// connect and join, only the loop uses it.
 type connections struct {
 	certificate Certificate
 	dial        func(ctx context.Context, address string) (net.Conn, error)
 
 	readyFor   string
 	ready      *grpc.ClientConn
-	generation uint64 // of the certificate, when ready was made
+	generation uint64 // generation of the certificate when ready was made
 
-	next   string    // where one is to be opened in its place; "": nowhere
+	next   string    // address at which to open the next one; "": none
 	nextAt time.Time // and when
 }
 
-// connect makes a connection. A bare one shows no certificate.
+// connect makes a connection. A bare one presents no certificate.
 func (c *connections) connect(address string, bare bool) (*grpc.ClientConn, error) {
 	secured, _ := c.certificate.Credentials(bare)
 	conn, err := grpc.NewClient("passthrough:///"+address,
@@ -312,8 +313,8 @@ func (c *connections) join(ctx context.Context, address string, r *protocol.Join
 	return protocol.NewGatewayClient(conn).Join(ctx, r)
 }
 
-// take returns a connection, for the caller to close: the one kept ready if it is, else a new one.
-// One that is failing is not used, since gRPC would answer with its last error without trying.
+// take returns a connection, for the caller to close: the one kept ready, or a new one. It does not
+// use a failing connection, since gRPC would return its last error without trying.
 func (c *connections) take(address string) (*grpc.ClientConn, error) {
 	if c.ready == nil || c.readyFor != address {
 		return c.connect(address, false)
@@ -334,7 +335,7 @@ func (c *connections) keep(s *stream) {
 	close(s.kept)
 }
 
-// warm keeps a connection to address open from at on; "" closes it.
+// warm keeps a connection to address open from the time at; "" closes it.
 func (c *connections) warm(address string, at time.Time) {
 	switch {
 	case address == "":
@@ -347,8 +348,7 @@ func (c *connections) warm(address string, at time.Time) {
 	}
 }
 
-// tend opens the connection that should be kept ready, if it is time. It returns when to call
-// again.
+// tend opens the connection that should be kept ready, if it is due. It returns when to call again.
 func (c *connections) tend(now time.Time) time.Time {
 	switch {
 	case c.next == "":
@@ -366,14 +366,14 @@ func (c *connections) make(address string) {
 	_, c.generation = c.certificate.Credentials(false)
 	conn, err := c.connect(address, false)
 	if err != nil {
-		return // told when it is needed
+		return // the error is reported when the connection is needed
 	}
 	conn.Connect()
 	c.ready, c.readyFor = conn, address
 }
 
-// renew exchanges the connection that is kept ready, if it has shown another certificate than it
-// would now.
+// renew replaces the connection kept ready if it presented another certificate than a new one
+// would.
 func (c *connections) renew() {
 	if c.ready == nil || c.next != "" || !c.outdated() {
 		return

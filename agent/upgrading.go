@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold/leasehold/agent/upgrade"
 )
 
-// ErrTrialOver means that an agent on trial was acknowledged, and has left for the one that judges
-// it.
+// ErrTrialOver means that an agent on trial was acknowledged and has left, for the process that
+// judges it.
 var ErrTrialOver = errors.New("the new version is acknowledged")
 
-// wantUpgrade takes an offer of another version. Telling it again changes nothing.
+// wantUpgrade sets the offered version. Setting the same again changes nothing.
 func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 	if w == nil {
 		a.deps.Upgrade.Want(nil)
@@ -24,7 +24,7 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 		Token: w.GetToken(), Addresses: w.GetAddresses(), Downgrade: w.GetDowngrade(), Within: w.GetWithin().AsDuration(),
 	}
 	if left := w.GetLeft(); left != nil {
-		o.Left = max(left.AsDuration(), 1) // 0 is that it is not known
+		o.Left = max(left.AsDuration(), 1) // 0 would mean unknown
 	}
 	for _, p := range w.GetPrograms() {
 		o.Programs = append(o.Programs, upgrade.Program{Statement: p.GetStatement(), Path: p.GetPath()})
@@ -32,14 +32,14 @@ func (a *Agent) wantUpgrade(w *protocol.AgentUpgrade) {
 	a.deps.Upgrade.Want(&o)
 }
 
-// upgrading returns why the agent has to end for another version now; nil if it has not. A machine
+// upgrading returns why the agent must end for another version now; nil: it must not. A machine
 // that leaves or restarts its workload finishes that first.
 func (a *Agent) upgrading() error {
 	t := a.deps.Upgrade.Trial()
 	limit, lease := a.unfencedFor()
 	limited := lease != nil
 	if !a.mayRun || a.leaving != nil || a.fenced || a.restart != "" && a.restart != a.assignment.Restarted {
-		return nil // also if that has come up since the trial was recorded
+		return nil // even if they began after the trial was recorded
 	}
 	if t == nil {
 		if a.deps.Upgrade.Ready() {
@@ -53,20 +53,20 @@ func (a *Agent) upgrading() error {
 	}
 	switch _, ttl := a.session.Renewed(); {
 	case limited && limit < ttl/3:
-		return nil // it begins with the next renewal
+		return nil // the trial begins after the next renewal
 	case limited && (t.Within <= 0 || limit < t.Within):
 		t.Within = limit
 	}
 	if limited { // it renewed the lease when it was acknowledged, and may hang while it leaves
-		t.By = time.Now().Add(limit) // this agent may hang, too, and nothing guards the lease then
+		t.By = time.Now().Add(limit) // this agent may hang too, and nothing guards the lease then
 		t.Leave = min(limit/2, upgrade.LeaveTime)
 		t.Lease = lease
 	}
 	return t
 }
 
-// unfencedFor returns for how long the agent may be away before its lease has to be acted on
-// (SAFE-9); nil if nothing is done on its loss.
+// unfencedFor returns how long the agent may be away before it must act on its lease (SAFE-9); nil
+// if the group does not act on its loss.
 func (a *Agent) unfencedFor() (time.Duration, *upgrade.Lease) {
 	renewed, ttl := a.session.Renewed()
 	if a.assignment.OnLeaseLost == "" || renewed.IsZero() {
@@ -80,7 +80,7 @@ func (a *Agent) unfencedFor() (time.Duration, *upgrade.Lease) {
 	return time.Until(begin) - fenceMargin(ttl), &upgrade.Lease{Lost: begin, Kill: kill, Act: a.actInPlace()}
 }
 
-// actInPlace returns what is done on a lost lease in place of an agent, after this one has ended.
+// actInPlace returns a function that acts on a lost lease after this agent has ended.
 func (a *Agent) actInPlace() func(kill time.Time) {
 	act, run, vars := a.assignment.OnLeaseLost, a.assignment.OnLeaseLostRun, a.assignment.Vars
 	return func(kill time.Time) {
@@ -102,7 +102,7 @@ func (a *Agent) actInPlace() func(kill time.Time) {
 	}
 }
 
-// judged tells the judge of an agent on trial of its first acknowledgement.
+// judged reports the first acknowledgement to the process that judges an agent on trial.
 func (a *Agent) judged(ev session.Event) error {
 	said, ok := ev.(session.Heard)
 	if a.cfg.Acknowledged == nil || !ok || said.Message.GetAck() == nil {
@@ -114,7 +114,7 @@ func (a *Agent) judged(ev session.Event) error {
 	return ErrTrialOver
 }
 
-// staysBehind has the workload run on where the agent ends for another one.
+// staysBehind marks the workload to keep running when the agent ends for another agent.
 func (a *Agent) staysBehind(why error) {
 	var t *upgrade.Trial
 	tried := a.cfg.Acknowledged != nil && why != nil && !errors.Is(why, ErrPoweredOff)

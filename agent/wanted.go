@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// lifecycleTask is the lifecycle of a workload that is done once it has ended with exit code 0
+// lifecycleTask is the lifecycle of a workload that is complete once it has ended with exit code 0
 // (REC-12).
 const lifecycleTask = "task"
 
@@ -21,7 +21,7 @@ const (
 	drillWorkload = "workload"
 )
 
-// resume takes over the state of the former run, or of the bootstrap document.
+// resume adopts the state of the former run, or of the bootstrap document.
 func (a *Agent) resume(d assignment) {
 	if d.ConfigHash == "" {
 		b := a.cfg.Bootstrap
@@ -40,7 +40,7 @@ func (a *Agent) resume(d assignment) {
 	a.keeper.carried(d.Restarted)
 }
 
-// applyWanted takes over what is wanted now. All of it may have been told before.
+// applyWanted applies the wanted state. Any part of it may have been applied before.
 func (a *Agent) applyWanted(w *protocol.Wanted) {
 	a.keepClaim(w.GetClaim())
 	a.wantUpgrade(w.GetUpgrade())
@@ -50,7 +50,7 @@ func (a *Agent) applyWanted(w *protocol.Wanted) {
 	}
 	knew := a.checksKnown()
 	list, _ := a.checked()
-	healthy, _ := health(knew, list) // before anything new: a check that comes with an update begins with this verdict
+	healthy, _ := health(knew, list) // before any change: a new check begins with this verdict
 	hash := w.GetConfigHash()
 	config := hash != "" && (hash != now.ConfigHash || !sameSpecs(now.specs(), w.GetChecks()))
 	secretNews := hash != "" && a.deps.Secrets.Tell(secretsOf(w))
@@ -60,7 +60,7 @@ func (a *Agent) applyWanted(w *protocol.Wanted) {
 		now.Secrets = namesOf(w)
 		now.Files = w.GetFiles()
 		a.deps.Workload.Configure(now.Run, now.Vars)
-		a.log.Info("configuration taken over", "config", hash)
+		a.log.Info("configuration applied", "config", hash)
 	}
 	n := w.GetNotices()
 	now.Notices = notice.Spec{Source: n.GetSource(), File: n.GetFile(), Endpoint: n.GetEndpoint()}
@@ -87,7 +87,7 @@ func (a *Agent) applyWanted(w *protocol.Wanted) {
 	}
 	if secretNews {
 		a.wantChecks(healthy, a.kept)
-		a.setTarget(time.Time{}) // what waited for them can be started
+		a.setTarget(time.Time{}) // what waited for secrets can be started
 		select {
 		case a.news <- struct{}{}:
 		default:
@@ -101,8 +101,8 @@ func (a *Agent) applyWanted(w *protocol.Wanted) {
 	a.drill(w.GetDrill())
 }
 
-// drill causes a failure on purpose, once for each token (DAY-6). Which ones it has caused need not
-// be remembered: an agent is told on one stream only.
+// drill causes a failure on purpose, once for each token (DAY-6). The tokens need not survive a
+// restart, because a drill is sent on one stream only.
 func (a *Agent) drill(d *protocol.Drill) {
 	if d.GetToken() == "" || d.GetToken() == a.drilled {
 		return
@@ -120,8 +120,8 @@ func (a *Agent) drill(d *protocol.Drill) {
 	}
 }
 
-// keepClaim keeps what a coordinator has sealed, for the hellos to come. Nothing takes a claim back
-// but another one.
+// keepClaim keeps the claim that a coordinator has sealed, for later hellos. Only another claim
+// replaces it.
 func (a *Agent) keepClaim(sealed []byte) {
 	if len(sealed) == 0 || len(sealed) > protocol.MostClaim || bytes.Equal(sealed, a.assignment.Claim) {
 		return
@@ -130,8 +130,8 @@ func (a *Agent) keepClaim(sealed []byte) {
 	a.remember(false)
 }
 
-// fenceOf returns what to do without a lease. An unknown value stops the workload: that is the safe
-// choice for a group that asked for more.
+// fenceOf returns the action on a lost lease. An unknown value stops the workload: the safe choice
+// for a group that asked for more than nothing.
 func fenceOf(l *protocol.LeaseLost) string {
 	switch act := l.GetAction(); act {
 	case "", fenceStop, fencePowerOff, fenceRun:
@@ -141,13 +141,13 @@ func fenceOf(l *protocol.LeaseLost) string {
 	}
 }
 
-// take makes this the agent's assignment: remembered first, then reported.
+// take makes this the agent's assignment. It is written before it is reported.
 func (a *Agent) take(d assignment) {
 	a.assignment = d
 	a.remember(true)
 }
 
-// drain has the hook run for this drain, if it is one that has not ended.
+// drain runs the hook for this drain, unless the hook has ended.
 func (a *Agent) drain(d *protocol.Drain) {
 	a.leaving = d
 	if a.stopped || d.GetToken() == "" || d.GetToken() == a.assignment.Drained {
@@ -159,8 +159,8 @@ func (a *Agent) drain(d *protocol.Drain) {
 	})
 }
 
-// noteDone remembers what the workload's keeper and the drain hook have carried out since. Only
-// then is it reported, so a crash in between repeats a restart and loses none.
+// noteDone remembers what the workload's keeper and the drain hook have completed since. It is
+// reported only after it is written, so that a crash in between repeats a restart and loses none.
 func (a *Agent) noteDone() {
 	now := a.assignment
 	now.Restarted = a.keeper.carriedOut()
@@ -175,7 +175,7 @@ func (a *Agent) noteDone() {
 	}
 }
 
-// remember has the state file written.
+// remember queues a write of the state file.
 func (a *Agent) remember(novel bool) {
 	a.assignment.Verdicts = a.verdictsNow()
 	a.stateWriter.write(stateFile{memory: a.memory, assignment: a.assignment, novel: novel})

@@ -37,8 +37,7 @@ func drain(token string) *protocol.Wanted {
 	return w
 }
 
-// want has replica a tell the agent, several times, since nothing may depend on how often it is
-// told.
+// want has replica a send the wanted state several times, since repetition must change nothing.
 func (r *running) want(w *protocol.Wanted, times int) {
 	r.t.Helper()
 	for range times {
@@ -172,8 +171,8 @@ func TestRestartIsCarriedOutOnce(t *testing.T) {
 	})
 }
 
-// An agent that is killed while it restarts the workload is followed by one that does it again,
-// since its progress is unknown.
+// If an agent is killed while it restarts the workload, the next agent does it again, since the
+// progress is unknown.
 //
 // proves HEAL-1
 func TestRestartThatWasCutShortIsRepeated(t *testing.T) {
@@ -361,8 +360,8 @@ func TestHookIsKeptWithTheWorkload(t *testing.T) {
 	}
 }
 
-// A drill kills the workload or the agent once, however often it is told; the workload counts as
-// failed by itself. Another kind does nothing.
+// A drill kills the workload or the agent once, however often it is sent; the workload counts as
+// failed by itself. An unknown kind does nothing.
 //
 // proves DAY-6
 func TestDrillIsCausedOnce(t *testing.T) {

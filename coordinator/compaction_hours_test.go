@@ -149,7 +149,7 @@ func TestACompactionThatFails(t *testing.T) {
 	}
 }
 
-// A lease begins anew whenever etcd changes its leader: entries of the journal, and loads, end
+// A lease starts over whenever etcd changes its leader: entries of the journal, and loads, end
 // nonetheless, and not before their time.
 func TestEntriesEndThoughEtcdChangesItsLeader(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
@@ -236,7 +236,7 @@ func TestEntriesThatCannotBeDeleted(t *testing.T) {
 			return time.Since(at)
 		}
 		for range 5 * 60 {
-			w.db.Faults().ChangeLeader() // the leases begin anew
+			w.db.Faults().ChangeLeader() // the leases start over
 			w.pass(time.Minute)
 		}
 		d.mu.Lock()

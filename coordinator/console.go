@@ -37,7 +37,7 @@ func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.I
 	}
 	written := t.tell(ctx, store.JournalEntry{
 		Rule: "DET-19", What: "console output kept",
-		Why: "its machine died, and its agent told of no end of the workload", Group: rec.Group,
+		Why: "its machine died, and its agent reported no end of the workload", Group: rec.Group,
 		Instance: rec.ID, Slot: rec.Place(), Console: t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))),
 		Revision: rec.Last.Revision,
 	})

@@ -76,7 +76,7 @@ func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
 	}
 }
 
-// What served said cannot be known any more: the shard is held before it is written anew.
+// What served said cannot be known any more: the shard is held before it is written again.
 //
 // proves SAFE-16
 func TestUnreadableServedHoldsTheShard(t *testing.T) {
@@ -95,7 +95,7 @@ func TestUnreadableServedHoldsTheShard(t *testing.T) {
 			return err == nil
 		})
 		if w.shard().Hold == nil {
-			t.Error("it was written anew without a hold")
+			t.Error("it was written again without a hold")
 		}
 	})
 }

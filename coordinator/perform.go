@@ -199,7 +199,7 @@ func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
 		if errors.Is(out.Err, provider.ErrThrottled) {
 			t.called(ctx, c, plan.CallRemove, out.Err)
 		} else if out.Err != nil && ctx.Err() == nil {
-			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
+			t.log.Warn("machine did not stop in order and is removed nevertheless", "group", rec.Group, "instance",
 				rec.ID, "error", out.Err)
 		}
 	case leader.Halt:

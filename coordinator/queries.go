@@ -25,9 +25,9 @@ func (t *term) query(ctx context.Context, c leader.Query) leader.Queried {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && (!failed || before != kind):
-		log.Warn("number from outside is not known: no size shrinks for want of it", "error", err)
+		log.Warn("external metric is unknown: no size shrinks that depends on it", "error", err)
 	case err == nil && failed:
-		log.Info("number from outside is known again", "value", value)
+		log.Info("external metric is known again", "value", value)
 	}
 	return leader.Queried{Key: c.Key, Begun: c.Begun, Value: value, Err: err}
 }

@@ -38,7 +38,7 @@ type Config struct {
 	StateFile string
 	// OwnEtcd: etcd is a part of Leasehold, and nothing but the leader compacts it.
 	OwnEtcd bool
-	// AwaitsBackup: etcd was made for a shard from a backup, and none must be made anew.
+	// AwaitsBackup: etcd was made for a shard from a backup, and none may be created.
 	AwaitsBackup bool
 
 	// StreamsPerConnection bounds the agents' streams per connection; 0: what one agent needs. A

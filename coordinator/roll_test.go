@@ -315,7 +315,7 @@ func TestRollThatMakesNoProgressIsStalled(t *testing.T) {
 //
 // proves ROLL-1
 func TestRelaunch(t *testing.T) {
-	for action, anew := range map[string]bool{store.ActionRestart: false, store.ActionRecreate: true} {
+	for action, again := range map[string]bool{store.ActionRestart: false, store.ActionRecreate: true} {
 		t.Run(action, func(t *testing.T) {
 			inWorld(t, quick, func(w *world) {
 				w.start("one")
@@ -325,11 +325,11 @@ func TestRelaunch(t *testing.T) {
 				w.rolls(5 * time.Minute)
 				w.pass(time.Minute)
 				now := w.up(3)
-				if anew != !slices.Equal(now, ids) || anew && w.made() != 6 {
+				if again != !slices.Equal(now, ids) || again && w.made() != 6 {
 					t.Errorf("there were %v and are %v; %d machines were made", ids, now, w.made())
 				}
 				for _, id := range now {
-					if _, n := w.work(id).runs(); !anew && n != 2 {
+					if _, n := w.work(id).runs(); !again && n != 2 {
 						t.Errorf("%s was started %d times", id, n)
 					}
 				}

@@ -135,7 +135,7 @@ func TestWhatFollowsAStandstillIsOnesOwn(t *testing.T) {
 		told("this replica stood still for 7s", true)
 		r.pulse.beat()
 		r.disturbedBySilence(time.Now().Add(-7 * time.Second))
-		r.disturbed("a replica's watch goes on after an interruption")
+		r.disturbed("a replica's watch continues after an interruption")
 		told("this replica stood still for 7s", true)
 		r.disturbed(store.DisturbedRecordBack)
 		told(store.DisturbedRecordBack, false)

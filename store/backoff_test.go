@@ -9,7 +9,7 @@ import (
 )
 
 // Each wait is drawn between half a ceiling and all of it. The ceiling doubles up to the most, and
-// reset begins anew.
+// reset starts over.
 func TestBackoff(t *testing.T) {
 	const first, most, draws = 8, 50, 2000
 	b := backoff{first: first, most: most}

@@ -157,7 +157,7 @@ func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (
 				var part Part
 				if part, failed = listPart(ctx, s, prefix, from, at); failed != nil {
 					if errors.Is(failed, ErrCompacted) {
-						failed = fmt.Errorf("after %d keys and %s, all is read anew: %w", read,
+						failed = fmt.Errorf("after %d keys and %s, all is read again: %w", read,
 							time.Since(begun).Round(time.Millisecond), failed)
 					}
 					return

@@ -99,7 +99,7 @@ func TestFollowGivesUpAPartThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// Where the revision is compacted between two parts all is read anew, and it is said why.
+// Where the revision is compacted between two parts all is read again, and it is said why.
 func TestFollowBeginsAnewWhereCompactionOvertakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newMemory(t)
@@ -117,7 +117,7 @@ func TestFollowBeginsAnewWhereCompactionOvertakesIt(t *testing.T) {
 		p.showsAll(s, wanted...)
 		now := p.now()
 		if now.resets != 1 || len(now.interrupted) != 2 || !errors.Is(now.interrupted[0], store.ErrCompacted) ||
-			!strings.Contains(now.interrupted[0].Error(), "after 5 keys and 0s, all is read anew") {
+			!strings.Contains(now.interrupted[0].Error(), "after 5 keys and 0s, all is read again") {
 			t.Errorf("%d resets, interrupted by %v", now.resets, now.interrupted)
 		}
 		stop()

@@ -24,7 +24,7 @@ type Member struct {
 	NoLeader bool   `json:"no_leader,omitempty"` // it knows of no leader: there is no quorum
 	Size     int64  `json:"size,omitempty"`      // of its database, in bytes
 	Quota    int64  `json:"quota,omitempty"`     // for Size; 0: it does not say
-	Full     bool   `json:"full,omitempty"`      // it rejects writes for want of space
+	Full     bool   `json:"full,omitempty"`      // it rejects writes because its space is used up
 	Corrupt  bool   `json:"corrupt,omitempty"`   // its data differs from the other members'
 	Remote   bool   `json:"remote,omitempty"`    // asked over a network
 	Plain    bool   `json:"plain,omitempty"`     // asked without TLS

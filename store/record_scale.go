@@ -28,7 +28,7 @@ type Scale struct {
 	// together.
 	Growths []ScaleGrowth `json:"growths,omitempty"`
 	Shrunk  *Timer        `json:"shrunk,omitempty"` // no shrinking before
-	Pace    *Timer        `json:"pace,omitempty"`   // the wish is not written anew before
+	Pace    *Timer        `json:"pace,omitempty"`   // the wish is not written again before
 	// Scheduled is what the schedule has put in force; nil: nothing yet. Waits is why the change that
 	// has come since does not shrink the group yet; "" if none waits.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`

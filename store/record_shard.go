@@ -302,9 +302,9 @@ type Replica struct {
 	Version string `json:"version"`
 	// the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
 	Protocol  uint32   `json:"protocol,omitempty"`
-	Providers []string `json:"providers"`           // those it can use
-	Balancers []string `json:"balancers,omitempty"` // likewise
-	Sources   []string `json:"sources,omitempty"`   // of numbers from outside
+	Providers []string `json:"providers"` // those it can use
+	Balancers []string `json:"balancers,omitempty"`
+	Sources   []string `json:"sources,omitempty"` // of numbers from outside
 	// the authorities for workloads' certificates that it has; nil: it is older, and does not say
 	Authorities map[string]AuthorityLimits `json:"authorities,omitzero"`
 	// how they are now
@@ -346,7 +346,7 @@ type Waits struct {
 	ShardID string   `json:"shard_id,omitempty"` // of the shard that it knows; "": none
 	Cluster string   `json:"cluster,omitempty"`  // in which it was
 	Highest Revision `json:"highest,omitempty"`  // and the highest revision that was seen there
-	// Restore: the shard that it waits for comes from a backup: none must be made anew.
+	// Restore: the shard that it waits for comes from a backup: none may be created.
 	Restore bool `json:"restore,omitempty"`
 }
 

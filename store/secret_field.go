@@ -14,8 +14,8 @@ var secretsField = Field{
 	Allowed: "at most 40 variables named like C identifiers, none of them one of vars or beginning " +
 		"with LEASEHOLD_, each with the name of a secret: " + SecretNames,
 	Doc: "Which secrets the workload, its drain hook and its exec checks find in their environment: " +
-		"DB_PASSWORD: db-password. The values are set with leasehold secret set. A value that is set anew reaches a " +
-		"workload at its next start.",
+		"DB_PASSWORD: db-password. The values are set with leasehold secret set. A new value reaches a workload at its " +
+		"next start.",
 	value: func(g *Group) any { return g.Secrets },
 	ok: func(g *Group) bool {
 		for variable, name := range g.Secrets {

@@ -228,7 +228,7 @@ func TestSessionRevokesTheOneBefore(t *testing.T) {
 			}
 			s.Faults().Cut()
 			pass(sessionTTL / 2)
-			db.Faults().ChangeLeader() // which starts every lease anew
+			db.Faults().ChangeLeader() // which starts every lease again
 			<-ctx.Done()
 			return nil
 		})

@@ -121,7 +121,7 @@ func TestRefusedSettingsStayAsTheyWere(t *testing.T) {
 	}
 	s := readSettings(t, `{"provider_poll":"0s","tomorrow":7}`)
 	if err := s.Set("provider_poll", "3s"); err != nil || len(s.Refused) > 0 {
-		t.Errorf("set anew: %v, %+v", err, s.Refused)
+		t.Errorf("set again: %v, %+v", err, s.Refused)
 	}
 	if text := string(store.Encode(s)); !strings.Contains(text, `"provider_poll":"3s"`) ||
 		!strings.Contains(text, `"tomorrow":7`) {

@@ -23,6 +23,7 @@ const (
 var plainWords = map[string]string{
 	"afresh":                  "again, or: starts over",
 	"amiss":                   "wrong",
+	"anew":                    "again, or: starts over",
 	"anybody":                 "anyone",
 	"astray":                  "to a wrong place",
 	"befall, befalls, befell": "happen to, affect",
@@ -51,7 +52,7 @@ var plainWords = map[string]string{
 }
 
 // pageWords matches what pages for people must not say. Words that pages still use are left out.
-var pageWords = regexp.MustCompile(`(?i)\b(afresh|amiss|anybody|astray|befalls?|befell|behold|deaf|forthwith|heed(s|ed)?|hitherto|` +
+var pageWords = regexp.MustCompile(`(?i)\b(afresh|amiss|anew|anybody|astray|befalls?|befell|behold|deaf|forthwith|heed(s|ed)?|hitherto|` +
 	`in earnest|in vain|lest|meddl(e|es|ing)|midst|naught|nought|aught|nobody|ought|shall|spoilt|thence|whence|` +
 	`therein|wherein|thereof|whereof|upon|whoever|whomever)\b`)
 

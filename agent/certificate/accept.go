@@ -10,12 +10,12 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Renewal returns a request for the next certificate if it is time for one, and when to call again.
-// The caller sends the request on its stream. A missing answer is noticed here.
+// Renewal returns a request for the next certificate if it is due, and when to call again. The
+// caller sends the request on its stream. Renewal itself notices a missing answer.
 func (h *Holder) Renewal(now time.Time) (request []byte, look time.Time) {
 	h.mu.Lock()
 	here := now
-	now = h.clock.now(here) // certificates are dated by the coordinators' time
+	now = h.clock.now(here) // certificates carry the coordinators' time
 	t, joined := h.schedule()
 	due := joined && !now.Before(t.next())
 	if due {
@@ -40,7 +40,7 @@ func (h *Holder) Renewal(now time.Time) (request []byte, look time.Time) {
 	return request, next()
 }
 
-// schedule returns what decides about the newest certificate. h.mu must be held.
+// schedule returns the renewal schedule of the newest certificate. h.mu must be held.
 func (h *Holder) schedule() (schedule, bool) {
 	own := h.draft.leaf()
 	if own == nil {
@@ -56,7 +56,7 @@ func (h *Holder) schedule() (schedule, bool) {
 	return t, true
 }
 
-// issuerChanged reports whether another authority than the certificate's issues now.
+// issuerChanged reports whether an authority other than the certificate's issues now.
 func (p papers) issuerChanged() bool { return p.trust.Issuer != "" && p.trust.Issuer != p.issuer }
 
 // Accept takes the answer to a request: a certificate and the authorities to trust. An unusable
@@ -96,7 +96,7 @@ func (h *Holder) SetTrust(t *protocol.Trust) {
 	}
 }
 
-// trusting records since when it is known which authority issues. h.mu must be held.
+// trusting records since when the issuing authority is known. h.mu must be held.
 func (h *Holder) trusting(trust identity.Trust, now time.Time) {
 	if trust.Issuer != h.draft.trust.Issuer {
 		h.heard, h.stillForeign = now, false
@@ -157,10 +157,10 @@ func (h *Holder) accept(answer *protocol.Certificate) error {
 	return nil
 }
 
-// timely returns an error if a renewal is valid neither by this machine's clock nor by the time
-// that coordinators have told and that is proven: the clock of the one that answers has jumped.
-// With such a certificate no other one, nor that one with a right clock, would let the machine in
-// (SAFE-13).
+// timely returns an error if a renewal is valid neither by this machine's clock nor by the proven
+// time of the coordinators: the clock of the coordinator that answered has jumped. With such a
+// certificate no other coordinator would let the machine in, nor would that one once its clock is
+// right (SAFE-13).
 func (h *Holder) timely(c *x509.Certificate) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (h *Holder) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
 	return h.draft.trust, nil
 }
 
-// takeOver stores these papers, if the certificate is for the requested key. It reports whether it
+// takeOver stores these papers if the certificate is for the requested key. It reports whether this
 // is the machine's first certificate, and whether the trust has changed.
 func (h *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first,
 	news bool, err error,
@@ -207,7 +207,7 @@ func (h *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identi
 	return first, news, nil
 }
 
-// has reports whether the newest certificate is over this key.
+// has reports whether the newest certificate is for this key.
 func (h *Holder) has(key any) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,29 +11,30 @@ import (
 // received from a coordinator.
 type clock struct {
 	reading
-	live bool // received in this run; else read from disk, and of unknown age
-	// before is the earlier reading that the present one contradicts, and moved is since when, by our
-	// own clock. Zero: none does.
+	live bool // received in this run; else read from disk, of unknown age
+	// before is the earlier reading that the present one contradicts, and moved is when the
+	// contradiction began, by our own clock. Zero: there is none.
 	before reading
 	moved  time.Time
-	// kept is what an earlier run leaves to measure the first reading of this run by. Zero: nothing.
+	// kept is the reading that an earlier run left, against which the first reading of this run is
+	// checked. Zero: none.
 	kept reading
 }
 
 // reading is a coordinator's time.
 type reading struct {
 	told time.Time // zero: none was received
-	at   time.Time // when, by our own clock
+	at   time.Time // when it was received, by our own clock
 }
 
 // now returns what the coordinator's clock shows now.
 func (r reading) now(now time.Time) time.Time { return r.told.Add(now.Sub(r.at)) }
 
 const (
-	// sameTime is by how much two readings may differ: the clocks of replicas do by seconds.
+	// sameTime is the accepted difference between two readings: replicas' clocks differ by seconds.
 	sameTime = time.Minute
-	// movedFor is how long a reading that contradicts an earlier one must hold to prove anything: by
-	// then an operator or NTP has set a clock that has jumped.
+	// movedFor is how long a reading that contradicts an earlier one must hold before it counts as
+	// proof: by then an operator or NTP has corrected a clock that has jumped.
 	movedFor = 24 * time.Hour
 )
 
@@ -53,9 +54,9 @@ func (c *clock) tell(told, now time.Time) {
 	*c = next
 }
 
-// keptBy returns the coordinators' time as an earlier run leaves it: by how much this machine's
-// clock differed from theirs when the certificate was issued. It is nothing where that says that
-// the certificate is not valid now: then the machine's clock was lost or set meanwhile, and the
+// keptBy returns the coordinators' time that an earlier run left, as the difference between their
+// clock and this machine's when the certificate was issued. It returns zero if the certificate
+// would not be valid at that time: then the machine's clock was lost or set meanwhile, and the
 // first coordinator is believed.
 func keptBy(p papers, now time.Time) reading {
 	if p.key == nil || p.issued.IsZero() || p.here.IsZero() {
@@ -68,8 +69,9 @@ func keptBy(p papers, now time.Time) reading {
 	return reading{told: told, at: now}
 }
 
-// proven returns the reading to measure a coordinator by. Its own welcome is no proof of its time,
-// so a reading that contradicts an earlier one is none until it has held for a day.
+// proven returns the reading against which a coordinator's time is checked. A coordinator's own
+// welcome does not prove its time, so a reading that contradicts an earlier one proves nothing
+// until it has held for a day.
 func (c clock) proven(now time.Time) reading {
 	if !c.moved.IsZero() && now.Sub(c.moved) < movedFor {
 		return c.before
@@ -85,8 +87,8 @@ func (c clock) now(now time.Time) time.Time {
 	return c.reading.now(now)
 }
 
-// times returns every time that it may be now. A time read from disk is of unknown age, but may
-// still be right where the machine's clock is wrong.
+// times returns every time that may be the present one. A time read from disk is of unknown age,
+// but may still be right when the machine's clock is wrong.
 func (c clock) times(now time.Time) []time.Time {
 	if c.told.IsZero() {
 		return []time.Time{now}

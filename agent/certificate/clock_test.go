@@ -91,9 +91,10 @@ func TestAClockThatIsWrongHarmsNothing(t *testing.T) {
 	})
 }
 
-// A coordinator whose clock has jumped by more than a day takes no good certificate from a machine:
-// the one that it issues would be of no use once its clock is right, nor with other coordinators. A
-// welcome of that coordinator proves nothing about its clock, however often the machine returns.
+// A coordinator whose clock has jumped by more than a day cannot replace a machine's good
+// certificate: the one that it issues would be useless once its clock is right, and with other
+// coordinators. A welcome from that coordinator proves nothing about its clock, however often the
+// machine returns.
 //
 // proves SAFE-13, SEC-3
 func TestACoordinatorsClockThatHasJumpedHarmsNothing(t *testing.T) {
@@ -204,8 +205,8 @@ func TestATimeThatContradictsAnEarlierOneCountsAfterADay(t *testing.T) {
 	}
 }
 
-// The first time that a restarted agent is told is measured by what the last run left, unless that
-// cannot be true.
+// A restarted agent checks the first time that it receives against what the last run left, unless
+// that cannot be true.
 //
 // proves SAFE-13
 func TestTheFirstTimeAfterARestartIsMeasured(t *testing.T) {

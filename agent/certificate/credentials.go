@@ -15,23 +15,23 @@ import (
 )
 
 // Credentials returns transport credentials that use what is in force when a connection is made.
-// Bare ones show no certificate: they are for joining. A connection of an older generation showed
-// another certificate, and should be replaced.
+// Bare ones present no certificate, for joining. A connection of an older generation presented
+// another certificate and should be replaced.
 func (h *Holder) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return secured{p: h, bare: bare}, h.generation
 }
 
-// TLS returns the configuration with which the machine reaches a coordinator's other services,
-// without showing a certificate.
+// TLS returns the configuration for reaching a coordinator's other services. It presents no
+// certificate.
 func (h *Holder) TLS() *tls.Config {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return identity.ClientConfig(h.identity.Shard, nil, h.force.trust, h.clock.times(time.Now())...)
 }
 
-// secured are transport credentials that are rebuilt for each handshake.
+// secured implements transport credentials that are rebuilt for each handshake.
 type secured struct {
 	p    *Holder
 	bare bool
@@ -46,7 +46,7 @@ func (s secured) ClientHandshake(ctx context.Context, _ string, raw net.Conn) (n
 		own = nil
 	}
 	config := identity.ClientConfig(s.p.identity.Shard, own, inForce.trust, at...)
-	// else gRPC asks for the address
+	// Otherwise gRPC asks for the address.
 	conn, info, err := credentials.NewTLS(config).ClientHandshake(ctx, config.ServerName, raw)
 	if err != nil {
 		return nil, nil, plain(err, time.Now())
@@ -68,7 +68,7 @@ func (secured) OverrideServerName(string) error {
 	return errors.New("the server name of an agent's connection cannot be overridden")
 }
 
-// plain explains what is wrong with a coordinator's certificate, so that an operator can act.
+// plain explains an error about a coordinator's certificate so that an operator can act on it.
 func plain(err error, now time.Time) error {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError
@@ -87,7 +87,7 @@ func plain(err error, now time.Time) error {
 	return err
 }
 
-// untimely says when a certificate is valid, if not now.
+// untimely says when a certificate is valid, or "" if it is valid now.
 func untimely(c *x509.Certificate, now time.Time) error {
 	return fmt.Errorf("it is valid from %s to %s, and the clock of this machine says %s: if that is wrong, set the clock",
 		c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))

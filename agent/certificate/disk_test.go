@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// disk hangs, or is full, when it is told to.
+// disk hangs, or is full, when a test says so.
 type disk struct {
 	mu    sync.Mutex
 	hangs chan struct{}
@@ -213,7 +213,7 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is left as it is: a machine that has joined could not join again.
+// A file that cannot be read stays in place: a machine that has joined could not join again.
 //
 // proves SEC-2
 func TestAFileThatCannotBeReadStays(t *testing.T) {

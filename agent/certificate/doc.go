@@ -2,7 +2,7 @@
 // the authorities it trusts, in one file of the agent's state directory.
 //
 // The machine makes its keys, and no key leaves it. The first certificate is issued for the join
-// token of the bootstrap document (SEC-2). Each later one is over a new key, and the agent requests
+// token of the bootstrap document (SEC-2). Each later one is for a new key, and the agent requests
 // it on its stream long before the present one expires (SEC-3).
 //
 // # Invariants
@@ -18,6 +18,6 @@
 //   - Every connection uses the credentials that are in force when it is made.
 //   - Only Open, Join and Run wait for the disk.
 //
-// The package makes no connections and knows no replicas: the caller of Join sends the request. It
-// decides when to renew, not over which stream.
+// The package makes no connections: the caller of Join sends the request to a replica. It decides
+// when to renew, not on which stream.
 package certificate

@@ -18,7 +18,7 @@ const (
 	schema   = 1
 )
 
-// papers is everything that is kept on disk. It is a value: its parts are never modified.
+// papers is the content of the file. It is a value: its parts are never modified.
 type papers struct {
 	key    *ecdsa.PrivateKey // nil: this machine has not joined
 	chain  []*x509.Certificate
@@ -26,7 +26,7 @@ type papers struct {
 	issued time.Time // by the coordinators' time
 	here   time.Time // the same by this machine's clock; zero: an earlier release did not keep it
 	trust  identity.Trust
-	asked  *ecdsa.PrivateKey // of a request that has no answer yet; nil: there is none
+	asked  *ecdsa.PrivateKey // key of an unanswered request; nil: none
 }
 
 // leaf returns the machine's own certificate, nil if it has none.
@@ -46,7 +46,7 @@ func (p papers) begun() time.Time {
 	return p.leaf().NotBefore
 }
 
-// pair returns what a handshake shows; nil: nothing.
+// pair returns what a handshake presents; nil: nothing.
 func (p papers) pair() *tls.Certificate {
 	if p.key == nil {
 		return nil
@@ -58,7 +58,7 @@ func (p papers) pair() *tls.Certificate {
 	return c
 }
 
-// written is the file. Keys and certificates are PEM, so that openssl can look at them.
+// written is the file's format. Keys and certificates are PEM, so that openssl can show them.
 type written struct {
 	Schema      int    `json:"schema"`
 	Shard       string `json:"shard"`
@@ -70,10 +70,10 @@ type written struct {
 	Here        string `json:"here,omitempty"`   // the same by this machine's clock
 	Trust       string `json:"trust"`
 	TrustIssuer string `json:"trust_issuer,omitempty"`
-	Asked       string `json:"asked,omitempty"` // key of a request that has no answer yet
+	Asked       string `json:"asked,omitempty"` // key of an unanswered request
 }
 
-// encode writes papers as the file has them.
+// encode returns papers in the file's format.
 func encode(p papers, shard, instance string) ([]byte, error) {
 	w := written{
 		Schema: schema, Shard: shard, Instance: instance, Issuer: p.issuer, Trust: string(p.trust.PEM()),
@@ -100,7 +100,7 @@ func encode(p papers, shard, instance string) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// decode reads papers, which must be complete and of this instance.
+// decode reads papers, which must be complete and belong to this instance.
 func decode(data []byte, shard, instance string) (papers, error) {
 	var w written
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -163,7 +163,7 @@ func keyOf(text string) (*ecdsa.PrivateKey, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("key: it cannot be read") // do not log what the parser quotes
+		return nil, errors.New("key: it cannot be read") // the parser quotes its input, which must not reach the log
 	}
 	own, ok := key.(*ecdsa.PrivateKey)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// diskWait is how long to wait for the disk before using what is not written yet.
+	// diskWait is how long to wait for the disk before using papers that are not written yet.
 	diskWait = time.Second
 	// diskRetry is the pause after a failed write.
 	diskRetry = 10 * time.Second
@@ -29,12 +29,12 @@ type Config struct {
 	StateDir  string
 }
 
-// Deps are what a Holder works with.
+// Deps are a Holder's dependencies.
 type Deps struct {
 	Logger *slog.Logger
 	// Write replaces a file as a whole. Nil writes to the disk.
 	Write func(path string, data []byte) error
-	// Rand returns numbers in [0,1) for jitter. Nil is math/rand/v2.
+	// Rand returns numbers in [0,1) for jitter; nil: math/rand/v2.
 	Rand func() float64
 }
 
@@ -54,29 +54,29 @@ type Holder struct {
 	path     string
 	identity identity.Identity
 
-	dirty   chan struct{} // draft is new
+	dirty   chan struct{} // signals that draft is new
 	changed chan struct{}
 
 	mu         sync.Mutex
-	draft      papers // the newest, written or not
-	drafts     int    // grows with it
-	force      papers // what is used
-	forced     int    // as drafts was for it
+	draft      papers // the newest papers, written or not
+	drafts     int    // counts drafts
+	force      papers // the papers in use
+	forced     int    // value of drafts for the papers in use
 	generation uint64
 	turn       chan struct{} // closed when force changes
 
 	clock        clock
-	held         time.Time // since when the draft's certificate is here; this and the next two by the coordinators' time
-	heard        time.Time // since when its trust names this issuer
+	held         time.Time // when the draft's certificate arrived; this and the next two by the coordinators' time
+	heard        time.Time // when its trust first named this issuer
 	stillForeign bool
-	asked        time.Time // the last request over draft.asked
+	asked        time.Time // the last request for draft.asked
 	jitter       float64
 	told         map[string]string // the last logged message, by topic
 }
 
-// Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its
-// token is still valid. One that cannot be read is an error: it may be as good as ever, and a token
-// counts once.
+// Open reads the agent's file. A damaged file is moved aside, and the machine joins again if its
+// token is still valid. A file that cannot be read is an error: its content may be intact, and a
+// token can be used only once.
 func Open(cfg Config, deps Deps) (*Holder, error) {
 	b := cfg.Bootstrap
 	switch {
@@ -84,8 +84,8 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 		return nil, errors.New("open certificate: a state directory and a logger are needed")
 	case b.CA == "":
 		return nil,
-			errors.New("bootstrap document: ca is missing: the agent speaks to no coordinator that it cannot know; " +
-				"next: give the coordinators their certificate authority (leasehold pki init) and have the machine made anew")
+			errors.New("bootstrap document: ca is missing: without it the agent cannot authenticate a coordinator; " +
+				"next: give the coordinators their certificate authority (leasehold pki init) and have the machine created again")
 	}
 	who := identity.Identity{Shard: b.Shard, Role: identity.Agent, Name: b.Instance}
 	if err := who.Validate(); err != nil {
@@ -135,7 +135,7 @@ func (h *Holder) read() (papers, error) {
 	if err != nil {
 		aside := h.path + ".aside"
 		moved := os.Rename(h.path, aside)
-		h.log.Warn("certificate is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
+		h.log.Warn("certificate is unusable and was moved aside: this machine must join again", "why", err, "aside", aside,
 			"error", moved,
 			"next", "if its join is refused, replace the instance")
 		return papers{}, nil
@@ -273,7 +273,7 @@ func (h *Holder) save(next papers) error {
 func (h *Holder) wrote(err error, next papers, n int) error {
 	if err != nil {
 		if h.news("disk", err.Error()) {
-			h.log.Warn("certificate and trust are used, but not kept: an agent that is restarted now could not go on with them",
+			h.log.Warn("certificate and trust are in use but could not be written: a restart of the agent would lose them",
 				"path", h.path, "error", err, "next", "check the disk; it is tried again every "+diskRetry.String())
 		}
 	} else if h.forget("disk") {

@@ -17,16 +17,16 @@ import (
 // reason once.
 var ErrNotJoined = errors.New("this machine has not joined")
 
-// Join gets the first certificate for the join token, if there is none yet; ask sends the request
-// to a replica. Join may be repeated: until there is a certificate it uses the same key, also after
-// a restart of the agent.
+// Join gets the first certificate for the join token if there is none yet; ask sends the request to
+// a replica. Join may be repeated: until there is a certificate it uses the same key, even after a
+// restart of the agent.
 func (h *Holder) Join(ctx context.Context,
 	ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error),
 ) error {
 	if h.usable(time.Now()) {
 		return nil
 	}
-	if err := h.settled(ctx); err != nil { // a call that was given up may still have been answered
+	if err := h.settled(ctx); err != nil { // an abandoned call may have been answered
 		return err
 	}
 	if h.usable(time.Now()) {
@@ -73,8 +73,8 @@ func (h *Holder) Join(ctx context.Context,
 	return nil
 }
 
-// usable reports whether there is a certificate to present. An expired one is presented as well:
-// this machine's clock may be wrong, and the refusal tells the coordinators which instance it is.
+// usable reports whether there is a certificate to present. An expired one counts: this machine's
+// clock may be wrong, and the refusal tells the coordinators which instance it is.
 func (h *Holder) usable(now time.Time) bool {
 	h.mu.Lock()
 	own := h.force.leaf()
@@ -85,7 +85,7 @@ func (h *Holder) usable(now time.Time) bool {
 		return false
 	case now.After(own.NotAfter):
 		if h.news("ended", own.SerialNumber.String()) {
-			h.log.Warn("certificate of this machine has ended: no coordinator takes it any more",
+			h.log.Warn("certificate of this machine has expired: coordinators refuse it",
 				"error", untimely(own, now), "next", "if the clock is right, "+h.replace())
 		}
 	case now.Before(own.NotBefore):
@@ -103,8 +103,8 @@ func (h *Holder) replace() string {
 }
 
 // ask makes a request for a key without a certificate: the key of the last unanswered request, if
-// there is one. The key of a renewal is not written to disk: if it is lost, the renewal starts over
-// with another.
+// any. The key of a renewal is not written to disk: if it is lost, the renewal starts over with
+// another key.
 func (h *Holder) ask(renewal bool) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -3,8 +3,8 @@ package certificate
 import "time"
 
 const (
-	// earlySpread is the longest time over which agents spread their requests when another
-	// authority issues.
+	// earlySpread is the longest time over which agents spread their requests after a change of the
+	// issuing authority.
 	earlySpread = 30 * time.Second
 	// mostPause and leastPause bound the time between two requests.
 	mostPause  = 10 * time.Minute
@@ -15,22 +15,22 @@ const (
 // clock, with a monotonic reading if they are of this run.
 type schedule struct {
 	from, until time.Time // of the certificate
-	held        time.Time // when it came, or was read
-	// since when another authority than its own issues; zero: its own does, or it is not known
-	// which
+	held        time.Time // when it arrived or was read
+	// when an authority other than its own began to issue; zero: its own issues, or the issuer is
+	// unknown
 	foreign      time.Time
-	stillForeign bool      // renewed, yet again not by the current issuer
+	stillForeign bool      // renewed, but again not by the current issuer
 	asked        time.Time // the last request for its successor; zero: none yet
-	jitter       float64   // in [0,1), the certificate's own
+	jitter       float64   // in [0,1), fixed for the certificate
 }
 
 // lifetime of the certificate.
 func (t schedule) lifetime() time.Duration { return max(0, t.until.Sub(t.from)) }
 
-// next returns when to ask. That is after a third of the lifetime and up to a tenth more, so that
-// coordinators may be away for half of it. When another authority has taken over, it is soon,
-// spread so that not all agents of a shard ask at once. An unanswered request is repeated after a
-// tenth of the remaining time.
+// next returns when to ask: after a third of the lifetime and up to a tenth more, so that
+// coordinators may be away for half of it. After a change of the authority it is soon, spread so
+// that not all agents of a shard ask at once. An unanswered request is repeated after a tenth of
+// the remaining time.
 func (t schedule) next() time.Time {
 	life := t.lifetime()
 	after := life/3 + fraction(life/10, t.jitter)

@@ -75,7 +75,8 @@ func TestWhenToRenew(t *testing.T) {
 	}
 }
 
-// Whatever the jitter and however often there is no answer, there are many tries before the end.
+// For any jitter and any number of missing answers there are many attempts before the certificate
+// expires.
 //
 // proves SEC-3
 func TestThereAreManyTriesBeforeTheEnd(t *testing.T) {

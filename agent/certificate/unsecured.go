@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Unsecured proves nothing and trusts everyone. It is for simulated networks.
+// Unsecured proves nothing and trusts every peer. It is for simulated networks.
 type Unsecured struct{}
 
 // Run does nothing.
@@ -25,12 +25,12 @@ func (Unsecured) Join(context.Context,
 	return nil
 }
 
-// Credentials are none.
+// Credentials returns insecure transport credentials.
 func (Unsecured) Credentials(bool) (credentials.TransportCredentials, uint64) {
 	return insecure.NewCredentials(), 0
 }
 
-// TLS returns nil: nothing authenticates a coordinator.
+// TLS returns nil, since nothing authenticates a coordinator.
 func (Unsecured) TLS() *tls.Config { return nil }
 
 // Status never changes.
@@ -39,7 +39,7 @@ func (Unsecured) Status() Status { return Status{Joined: true} }
 // Changed never signals.
 func (Unsecured) Changed() <-chan struct{} { return nil }
 
-// Renewal never comes.
+// Renewal never returns a request.
 func (Unsecured) Renewal(time.Time) ([]byte, time.Time) { return nil, time.Time{} }
 
 // Accept does nothing.

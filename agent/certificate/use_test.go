@@ -328,10 +328,10 @@ func TestAskedForAgainUntilItEndsAndThenSaysWhatToDo(t *testing.T) {
 		}
 		for range 3 {
 			if err := h.Join(t.Context(), refuse); err != nil {
-				t.Errorf("one that has ended is shown all the same, got %v", err)
+				t.Errorf("an expired one is presented nevertheless, got %v", err)
 			}
 		}
-		if h.log.count("has ended") != 1 || h.log.count("leasehold instance replace web-0-a") != 1 ||
+		if h.log.count("has expired") != 1 || h.log.count("leasehold instance replace web-0-a") != 1 ||
 			h.log.count("the clock of this machine says") != 1 {
 			t.Errorf("log is %s", h.log.all())
 		}

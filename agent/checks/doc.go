@@ -11,8 +11,8 @@
 //   - A verdict changes only after a threshold of equal results in a row. A new check begins with a
 //     verdict that its caller assumes: unhealthy if the instance is not healthy yet, else the
 //     instance's.
-//   - A probe reads a limited amount and leaves nothing behind: connections are closed, processes
-//     killed with their group.
+//   - A probe reads a limited amount and leaves nothing behind: it closes connections, and kills
+//     processes with their group.
 //   - The same cause always gives the same text: it contains no addresses or times that differ
 //     between runs.
 //   - Close returns when no goroutine is left.

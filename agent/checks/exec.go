@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// newExecProbe passes where a command exits with 0.
+// newExecProbe returns a probe that passes if a command exits with 0.
 func newExecProbe(c *protocol.ExecCheck, place workload.Config, vars map[string]string) probe {
 	return func(ctx context.Context) Result {
 		exit, err := place.RunOnce(ctx, c.GetRun(), vars)
@@ -28,7 +28,7 @@ func newExecProbe(c *protocol.ExecCheck, place workload.Config, vars map[string]
 	}
 }
 
-// lastLine returns the last line that says anything.
+// lastLine returns the last line that is not blank.
 func lastLine(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "?"))
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -200,7 +200,7 @@ func TestProcess(t *testing.T) {
 		},
 		"an ended one's": {
 			&protocol.ProcessCheck{PidFile: write("gone", gone)},
-			Result("process " + gone + ", of which " + dir + "/gone tells, does not run"),
+			Result("process " + gone + " from " + dir + "/gone does not run"),
 		},
 		"an endless file": {&protocol.ProcessCheck{PidFile: "/dev/zero"}, "/dev/zero holds no process ID"},
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// expand returns the check with ${name} replaced in every text of it.
+// expand returns the check with ${name} replaced in all its texts.
 func expand(spec *protocol.CheckSpec, vars, facts map[string]string) (*protocol.CheckSpec, error) {
 	out := proto.CloneOf(spec)
 	return out, expandIn(out.ProtoReflect(), "check "+spec.GetName(), vars, facts)

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	mostBody   = 64 << 10 // of an answer that is looked into
+	mostBody   = 64 << 10 // bytes of an answer that are searched
 	mostHeader = 64 << 10
-	mostHops   = 5 // redirections that are followed
+	mostHops   = 5 // redirects that are followed
 )
 
-// httpProbe asks a web server, over a connection of its own each time: one that takes no new
-// connections is not well.
+// httpProbe requests a page over a new connection each time, because a server that accepts no new
+// connections is unhealthy.
 type httpProbe struct {
 	spec   *protocol.HTTPCheck
 	url    string
@@ -96,8 +96,8 @@ func (p *httpProbe) run(ctx context.Context) Result {
 		}
 		req.Header.Set(name, value)
 	}
-	// The transport's own dialing outlives the request: a server that takes a connection and never
-	// says anything would leave it behind.
+	// The transport's own dialing outlives the request: a server that accepts a connection and then
+	// sends nothing would leave the dial behind.
 	dial := func(_ context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}
@@ -115,7 +115,7 @@ func (p *httpProbe) run(ctx context.Context) Result {
 			}
 			over := tls.Client(conn, cfg)
 			if err := over.HandshakeContext(ctx); err != nil {
-				_ = conn.Close() // what went wrong is said already
+				_ = conn.Close() // the error has the reason already
 				return nil, err
 			}
 			return over, nil
@@ -126,7 +126,7 @@ func (p *httpProbe) run(ctx context.Context) Result {
 	if err != nil {
 		var about *url.Error
 		if errors.As(err, &about) {
-			err = about.Err // without the address, which the check's name tells
+			err = about.Err // without the address, which the check's name implies
 		}
 		return failure(ctx, err)
 	}
@@ -154,7 +154,7 @@ func (p *httpProbe) judge(ctx context.Context, resp *http.Response) Result {
 		return Result(strings.TrimSpace(fmt.Sprintf("status %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))))
 	}
 	if p.body == nil && p.spec.GetBody() == "" {
-		return "" // how it goes on does not matter
+		return "" // the rest does not matter
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostBody))
 	switch {

@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play is a command that does not want to end, alone or with a child of its own that holds its
-// output.
+// play is a command that does not end, alone or with a child that keeps its output open.
 func play(role string) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if role == "fork" {

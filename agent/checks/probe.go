@@ -16,12 +16,11 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// probe is one run of a check, to its end or until the context ends. It is never called twice at
-// once.
+// probe is one run of a check, which ends at the latest with the context. Runs never overlap.
 type probe func(ctx context.Context) Result
 
-// prepare makes the probe of a check whose texts are expanded. What can be known to be wrong before
-// it is run is the error.
+// prepare makes the probe of a check whose texts are expanded. It returns the errors that can be
+// detected before a run.
 func prepare(spec *protocol.CheckSpec, place workload.Config, vars map[string]string) (probe, error) {
 	switch kind := spec.GetKind().(type) {
 	case *protocol.CheckSpec_Http:
@@ -39,7 +38,7 @@ func prepare(spec *protocol.CheckSpec, place workload.Config, vars map[string]st
 	}
 }
 
-// Kind returns how a check's kind is called.
+// Kind returns the name of a check's kind.
 func Kind(spec *protocol.CheckSpec) string {
 	switch spec.GetKind().(type) {
 	case *protocol.CheckSpec_Http:
@@ -57,19 +56,20 @@ func Kind(spec *protocol.CheckSpec) string {
 	}
 }
 
-// address returns where a server is.
+// address returns the server's address.
 func address(host, port string) (string, error) {
 	if host == "" {
 		host = "127.0.0.1"
 	}
 	n, err := net.LookupPort("tcp", port)
 	if err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("port %q is none: 1 to 65535", port)
+		return "", fmt.Errorf("port %q: must be 1 to 65535", port)
 	}
 	return net.JoinHostPort(host, fmt.Sprint(n)), nil
 }
 
-// newTCPProbe passes where a connection is taken. It is closed by a reset, so that none lingers.
+// newTCPProbe returns a probe that passes if a connection is accepted. It closes the connection
+// with a reset, so that none lingers.
 func newTCPProbe(c *protocol.TCPCheck) (probe, error) {
 	to, err := address(c.GetHost(), c.GetPort())
 	if err != nil {
@@ -81,14 +81,14 @@ func newTCPProbe(c *protocol.TCPCheck) (probe, error) {
 			return failure(ctx, err)
 		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // then it is closed in order, and waits in the kernel for a minute
+			_ = tcp.SetLinger(0) // otherwise it closes in order and stays in the kernel for a minute
 		}
-		_ = conn.Close() // it was taken: that is all the check asks
+		_ = conn.Close() // it was accepted, which is all that the check asks
 		return ""
 	}, nil
 }
 
-// failure returns an error in words that do not differ from run to run.
+// failure describes an error in words that do not differ between runs.
 func failure(ctx context.Context, err error) Result {
 	var (
 		call    *net.OpError
@@ -120,7 +120,7 @@ func failure(ctx context.Context, err error) Result {
 	}
 }
 
-// timedOut is the result of a run that was not over in time.
+// timedOut is the result of a run that did not end in time.
 const timedOut Result = "timed out"
 
 // tlsConfig reads the certificates each time, because they may be replaced on the machine.

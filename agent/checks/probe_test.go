@@ -28,7 +28,7 @@ import (
 // patience is for what must not take long and is not measured.
 const patience = 2 * time.Minute
 
-// try runs a check once, as it stands.
+// try runs a check once.
 func try(t *testing.T, spec *protocol.CheckSpec) Result {
 	t.Helper()
 	return tryFor(t, spec, patience)
@@ -170,8 +170,8 @@ func TestHTTP(t *testing.T) {
 		"hangs up": {&protocol.HTTPCheck{Port: listen(t, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1<<12))
 		})}, "the server closed the connection"},
-		"no port":      {&protocol.HTTPCheck{Port: "http:"}, `cannot pass: port "http:" is none: 1 to 65535`},
-		"no such port": {&protocol.HTTPCheck{Port: "65536"}, `cannot pass: port "65536" is none: 1 to 65535`},
+		"no port":      {&protocol.HTTPCheck{Port: "http:"}, `cannot pass: port "http:": must be 1 to 65535`},
+		"no such port": {&protocol.HTTPCheck{Port: "65536"}, `cannot pass: port "65536": must be 1 to 65535`},
 	} {
 		if got := try(t, web(c.check)); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -308,8 +308,8 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// A server that takes connections and never answers, one that does not take them, and one that
-// answers bit by bit for ever.
+// A server that accepts connections and never answers, one that does not accept them, and one that
+// answers byte by byte without end.
 //
 // proves DET-9
 func TestServersThatHang(t *testing.T) {
@@ -366,8 +366,7 @@ func fullBacklog(t *testing.T) string {
 	}
 }
 
-// Whatever goes wrong is told in the same words each time: reports would be news otherwise, each of
-// them.
+// The same failure always gives the same text: otherwise every report would be new.
 //
 // proves DET-16
 func TestFailuresAreToldWithoutAddresses(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// kernelName is how much of a program's name the kernel keeps.
+// kernelName is the length to which the kernel cuts a program's name.
 const kernelName = 15
 
-// newProcessProbe passes where the process runs.
+// newProcessProbe returns a probe that passes if the process runs.
 func newProcessProbe(c *protocol.ProcessCheck) probe {
 	if c.GetPidFile() != "" {
 		return func(context.Context) Result { return byPIDFile(c.GetPidFile()) }
 	}
-	var last string // where it was found the last time: looking there first spares looking everywhere
+	var last string // where it was found last: looking there first saves a search of all processes
 	return func(ctx context.Context) Result {
 		if last != "" && isCalled(last, c.GetName()) {
 			return ""
@@ -53,7 +53,7 @@ func byPIDFile(file string) Result {
 		return Result(fmt.Sprintf("%s holds no process ID", file))
 	}
 	if _, runs := look(strconv.Itoa(pid)); !runs {
-		return Result(fmt.Sprintf("process %d, of which %s tells, does not run", pid, file))
+		return Result(fmt.Sprintf("process %d from %s does not run", pid, file))
 	}
 	return ""
 }
@@ -83,8 +83,8 @@ func find(ctx context.Context, name string) (pid string, why Result) {
 	}
 }
 
-// isCalled reports whether the process runs and is called so: by the kernel, which cuts long names,
-// or where it did by its command line.
+// isCalled reports whether the process runs and has this name: by the kernel, which cuts long
+// names, or, where it was cut, by its command line.
 func isCalled(pid, name string) bool {
 	comm, runs := look(pid)
 	if !runs || comm != name[:min(len(name), kernelName)] {
@@ -112,7 +112,7 @@ func look(pid string) (comm string, runs bool) {
 	if err != nil {
 		return "", false
 	}
-	from, to := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')') // the name may hold anything
+	from, to := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')') // the name may contain any character
 	if from < 0 || to < from || to+2 >= len(data) {
 		return "", false
 	}

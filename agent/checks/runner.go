@@ -16,40 +16,40 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// Config is where checks are done.
+// Config is the environment in which checks run.
 type Config struct {
-	// Place is the workload's: its facts, and for commands its directory and environment.
+	// Place is the workload's: its facts and, for commands, its directory and environment.
 	Place workload.Config
 }
 
-// Deps are what a Runner works with.
+// Deps are a Runner's dependencies.
 type Deps struct {
 	Logger *slog.Logger
-	// Rand gives numbers in [0,1) for jitter; nil is a good source.
+	// Rand returns numbers in [0,1) for jitter; nil: math/rand/v2.
 	Rand func() float64
 }
 
-// Wanted are the checks to do.
+// Wanted are the checks to run.
 type Wanted struct {
 	Specs []*protocol.CheckSpec
 	Vars  map[string]string
-	// Assume is the verdict with which a check begins that is new, or changed.
+	// Assume is the verdict with which a new or changed check begins.
 	Assume bool
-	// Known are the verdicts that an earlier run of the agent came to, by the check's name; pending
-	// ones are to be found out at once.
+	// Known are the verdicts that an earlier run of the agent reached, by the check's name. A
+	// pending one is decided by the next result.
 	Known map[string]Verdict
 }
 
-// State is how a check stands.
+// State is the current state of a check.
 type State struct {
 	Name, Kind string
 	Optional   bool
 	Verdict
-	Threshold int           // so many results against the verdict change it
+	Threshold int           // this many contrary results change the verdict
 	Took      time.Duration // the last run
 }
 
-// Runner does checks. Its methods can be called at any time; only Close waits, and not for ever.
+// Runner runs checks. Its methods can be called at any time; only Close waits, for a limited time.
 type Runner struct {
 	cfg     Config
 	log     *slog.Logger
@@ -61,22 +61,22 @@ type Runner struct {
 	mu     sync.Mutex
 	closed bool
 	vars   map[string]string
-	number int // of the secrets
+	number int // version of the secrets
 	checks []*check
-	dying  []*check // called off, and a run of it may not have ended
+	dying  []*check // canceled checks, a run of which may not have ended
 }
 
-// check is one check under way. What is below the line is guarded by the runner's mutex.
+// check is a check under way. The runner's mutex guards the fields below the line.
 type check struct {
-	spec   *protocol.CheckSpec // expanded
+	spec   *protocol.CheckSpec // with expanded texts
 	cancel context.CancelFunc
-	over   chan struct{} // closed when nothing of it runs any more
+	over   chan struct{} // closed when nothing of it runs any longer
 
 	verdict Verdict
 	took    time.Duration
 }
 
-// New starts nothing.
+// New returns a Runner and starts nothing.
 func New(cfg Config, deps Deps) (*Runner, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new checks: no logger")
@@ -87,8 +87,8 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	return &Runner{cfg: cfg, log: deps.Logger, rand: deps.Rand, changed: make(chan struct{}, 1), prepare: prepare}, nil
 }
 
-// Want says which checks to do from now on. One that is as before goes on as it is; one of which
-// only what its command sees has changed keeps its verdict.
+// Want sets the checks to run from now on. An unchanged check continues. If only the environment of
+// its command has changed, it keeps its verdict.
 func (r *Runner) Want(w Wanted) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,8 +101,8 @@ func (r *Runner) Want(w Wanted) {
 	type order struct {
 		spec *protocol.CheckSpec
 		err  error
-		old  *check // the same check as it was before; nil: there was none
-		goes bool   // on, as it is
+		old  *check // the same check as before; nil: there was none
+		goes bool   // continues unchanged
 	}
 	orders := make([]order, len(w.Specs))
 	before := map[string]*check{}
@@ -134,7 +134,7 @@ func (r *Runner) Want(w Wanted) {
 		wait := time.Duration(0)
 		if known, isKnown := w.Known[o.spec.GetName()]; isKnown {
 			c.verdict = known.Kept()
-			if !known.Pending { // else there is something to find out
+			if !known.Pending { // else something must be decided first
 				wait = r.share(o.spec)
 			}
 		}
@@ -146,20 +146,19 @@ func (r *Runner) Want(w Wanted) {
 	}
 }
 
-// share returns some part of the interval, so that checks which begin together do not go on
-// together.
+// share returns a random part of the interval, so that checks that begin together do not stay in
+// step.
 func (r *Runner) share(spec *protocol.CheckSpec) time.Duration {
 	return time.Duration(r.rand() * float64(spec.GetInterval().AsDuration()))
 }
 
-// endWait is how long a run that was called off may take to end. One that is stuck in the kernel
-// never does.
+// endWait is how long a canceled run may take to end. A run that is stuck in the kernel never ends.
 const endWait = 5 * time.Second
 
-// begin starts a check. One whose predecessor of the same name still runs begins when that has
-// ended, or does not end. The caller has the lock.
+// begin starts a check. If a predecessor of the same name still runs, the check begins when that
+// has ended or endWait is over. r.mu must be held.
 func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
-	// its command would miss what its environment has to have
+	// its command would lack a part of its environment
 	if c.spec.GetExec() != nil && r.cfg.Place.Secrets.Blind() {
 		c.cancel = func() {}
 		close(c.over)
@@ -197,8 +196,8 @@ func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
 	})
 }
 
-// sameName lists what was called off, or is about to be, and has the name of the check; what has
-// ended is forgotten.
+// sameName lists the checks of the same name that were canceled or are about to be. It forgets
+// those that have ended.
 func (r *Runner) sameName(c *check) []*check {
 	var same, left []*check
 	for _, d := range r.dying {
@@ -216,10 +215,10 @@ func (r *Runner) sameName(c *check) []*check {
 	return same
 }
 
-// leastPause keeps a wrong interval from taking the machine's time.
+// leastPause keeps a wrong interval from using up the machine's time.
 const leastPause = 10 * time.Millisecond
 
-// follow does one check until it is called off. A run that was begun is waited for.
+// follow runs a check until it is canceled, and waits for a run that has begun.
 func (r *Runner) follow(ctx context.Context, c *check, run probe, wait time.Duration) {
 	interval, timeout := max(c.spec.GetInterval().AsDuration(), leastPause), c.spec.GetTimeout().AsDuration()
 	first := wait == 0
@@ -257,7 +256,7 @@ func (r *Runner) runOnce(ctx context.Context, c *check, run probe, timeout, inte
 		return ctx.Err() == nil
 	case <-bounded.Done():
 	}
-	// Nearly all end a moment later; one that has just passed has not passed in time.
+	// Nearly all runs end a moment later. One that passes now has not passed in time.
 	again := time.NewTicker(interval)
 	defer again.Stop()
 	for {
@@ -273,7 +272,7 @@ func (r *Runner) runOnce(ctx context.Context, c *check, run probe, timeout, inte
 	}
 }
 
-// tell takes a result over, unless the check was called off.
+// tell records a result, unless the check was canceled.
 func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Duration) {
 	r.mu.Lock()
 	if ctx.Err() != nil {
@@ -281,7 +280,7 @@ func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Du
 		return
 	}
 	if result != "" && r.cfg.Place.Secrets.Blind() {
-		result = "it fails; why is told once the secrets are known that it may speak of"
+		result = "it fails; the reason is shown once the secrets have arrived that it may contain"
 	}
 	result = Result(r.cfg.Place.Secrets.Veil(string(result)))
 	was := c.verdict
@@ -298,10 +297,10 @@ func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Du
 	}
 }
 
-// mostWhy bounds why a check fails.
+// mostWhy bounds the length of a check's reason.
 const mostWhy = 500
 
-// bounded returns the result as it can be told: valid text, not too long.
+// bounded returns the result as valid text of limited length.
 func (r Result) bounded() Result {
 	if len(r) > mostWhy {
 		r = r[:mostWhy] + "..."
@@ -331,10 +330,10 @@ func (r *Runner) States() []State {
 	return out
 }
 
-// Changed signals that a check has come to a verdict; several may be told once.
+// Changed signals a new verdict. One signal may stand for several changes.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
-// Close calls everything off and waits for what ends. Want does nothing afterwards.
+// Close cancels all checks and waits for those that end. Want does nothing afterwards.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true

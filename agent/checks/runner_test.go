@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// scene is a runner whose probes do what a test says, in a bubble whose time is its own.
+// scene is a runner whose probes do what a test says, in a synctest bubble.
 type scene struct {
 	t      *testing.T
 	runner *Runner
@@ -109,7 +109,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// stands checks every check: name, H or U, ? while nothing is decided, and why.
+// stands compares the state of every check: name, H or U, ? while undecided, and why.
 func (s *scene) stands(what string, want ...string) {
 	s.t.Helper()
 	var got []string
@@ -125,7 +125,7 @@ func (s *scene) stands(what string, want ...string) {
 	}
 }
 
-// changed reports whether a verdict was told since the last call.
+// changed reports whether a verdict was signaled since the last call.
 func (s *scene) changed() bool {
 	select {
 	case <-s.runner.Changed():
@@ -173,8 +173,8 @@ func TestFirstRunIsAtOnceAndVerdictsAreTold(t *testing.T) {
 	})
 }
 
-// A check that never comes to an end, whatever it is told, fails in time, delays no other one, and
-// is not begun a second time.
+// A check that never ends, whatever signal it gets, fails in time, delays no other check, and is
+// not started a second time.
 //
 // proves DET-9
 func TestHungCheckHarmsItselfAlone(t *testing.T) {
@@ -230,7 +230,7 @@ func TestWantKeepsWhatIsAsBefore(t *testing.T) {
 		pass(0)
 		s.stands("changed", "c H? ill", "b H? ill", "a H")
 		if !s.runner.States()[2].Since.Equal(since) {
-			t.Error("what is as before has begun anew")
+			t.Error("what is as before has started over")
 		}
 		pass(4 * time.Second)
 		s.stands("checked", "c U ill", "b U ill", "a H")
@@ -267,8 +267,8 @@ func TestChangedCheckWaitsForItsLastRun(t *testing.T) {
 	})
 }
 
-// A run may be stuck in the kernel: a file on a disk that hangs, say. That keeps neither another
-// check from being done in its place, nor the agent from ending.
+// A run may be stuck in the kernel, for example on a file of a disk that hangs. That prevents
+// neither another check in its place nor the end of the agent.
 //
 // proves DET-9, DET-8
 func TestRunThatNeverEndsHoldsUpNothing(t *testing.T) {
@@ -356,7 +356,7 @@ func TestTextsAreExpanded(t *testing.T) {
 		pass(0)
 		s.stands("expanded", "tcp:20001 U? 20001map[] []", "b U? map[X:hi ${x} Y:y] [200]/hi",
 			"c U? expand check c: port: ${prot}: there is no var or fact of that name (there are: greeting, port, status); "+
-				"to pass it on as it stands, write $${prot}")
+				"to pass it on literally, write $${prot}")
 	})
 }
 

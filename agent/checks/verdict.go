@@ -2,7 +2,7 @@ package checks
 
 import "time"
 
-// notYet is why a check is unhealthy before it has been done.
+// notYet is the reason why a check is unhealthy before its first result.
 const notYet = "not checked yet"
 
 // Rules say when a verdict changes.
@@ -11,19 +11,19 @@ type Rules struct {
 	Healthy   int // passes in a row
 }
 
-// Verdict is what the results of a check amount to. It is what outlives the agent, too.
+// Verdict is the conclusion from a check's results. It outlives the agent.
 type Verdict struct {
 	Healthy bool      `json:"healthy"`
-	Pending bool      `json:"pending,omitempty"` // no threshold has been reached: Healthy is what was assumed
-	Why     string    `json:"why,omitempty"`     // the last failure; "" where Healthy and nothing speaks against it
+	Pending bool      `json:"pending,omitempty"` // no threshold was reached yet: Healthy is an assumption
+	Why     string    `json:"why,omitempty"`     // the last failure; "" if Healthy and no result contradicts it
 	Since   time.Time `json:"since"`             // of Healthy
-	// Against counts the last results in a row that speak against Healthy.
+	// Against counts the latest consecutive results that contradict Healthy.
 	Against int  `json:"-"`
 	passing bool // the last result
-	run     int  // results like the last one in a row
+	run     int  // consecutive results like the last one
 }
 
-// Assume returns the verdict of a check before it was done.
+// Assume returns the verdict of a check before its first result.
 func Assume(healthy bool, at time.Time) Verdict {
 	v := Verdict{Healthy: healthy, Pending: true, Since: at}
 	if !healthy {
@@ -55,7 +55,7 @@ func (v Verdict) After(r Result, rules Rules, at time.Time) (next Verdict, decid
 		}
 		next.Pending = false
 	}
-	next.run = min(next.run, needed) // else it would grow for as long as the machine runs
+	next.run = min(next.run, needed) // else it would grow as long as the machine runs
 	next.Against = 0
 	if pass != next.Healthy {
 		next.Against = next.run
@@ -69,8 +69,8 @@ func (v Verdict) After(r Result, rules Rules, at time.Time) (next Verdict, decid
 	return next, next.Healthy != v.Healthy || next.Pending != v.Pending
 }
 
-// Kept returns the verdict for a later run of the agent: it keeps the verdict and resets the count
-// of results in a row.
+// Kept returns the verdict for a later run of the agent: it keeps the conclusion and resets the
+// count of consecutive results.
 func (v Verdict) Kept() Verdict {
 	v.Against, v.passing, v.run = 0, false, 0
 	return v

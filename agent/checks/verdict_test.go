@@ -79,7 +79,7 @@ func TestWhyAndSinceOfAVerdict(t *testing.T) {
 		{"", "refused", 0, false}, // it does not pass yet
 		{"", "", 2, true},
 		{"", "", 2, false},
-		{"hung", "hung", 2, false}, // a warning, told beside the verdict
+		{"hung", "hung", 2, false}, // a warning, reported beside the verdict
 		{"gone", "gone", 5, true},
 		{"hung", "hung", 5, false},
 	} {

@@ -25,53 +25,51 @@ import (
 
 // Times of certificates.
 const (
-	signWait     = 45 * time.Second // for an answer: an authority elsewhere has most of it
-	reissueOver  = 10 * time.Second // agents whose authority has changed ask within this time
+	signWait     = 45 * time.Second // limit for an answer; an authority elsewhere needs most of it
+	reissueOver  = 10 * time.Second // after a change of their authority, agents spread their requests over this time
 	leastRenewal = 10 * time.Second
-	answerKept   = 10 * time.Minute // one that cannot be written, as the disk is full say
+	answerKept   = 10 * time.Minute // an answer is kept this long if it cannot be written, for example to a full disk
 )
 
-// issued is what is known of the certificate on the machine, by the coordinators' clock.
+// issued is what is known of the certificate on the machine. Times are by the coordinators' clock.
 type issued struct {
-	Chain string    `json:"chain"` // of the chain
+	Chain string    `json:"chain"` // fingerprint of the chain
 	From  time.Time `json:"from"`
 	Ends  time.Time `json:"ends"`
 }
 
-// life is how long it lasts.
+// life returns the certificate's lifetime.
 func (i issued) life() time.Duration { return max(0, i.Ends.Sub(i.From)) }
 
-// renewAfter is how long after it was issued it is renewed: after two thirds of its life and up to
-// a thirtieth more, so that machines that were made together do not ask together.
+// renewAfter returns the age at which a certificate is renewed: two thirds of its lifetime and up
+// to a thirtieth more, so that machines that were created together do not ask together.
 func (i issued) renewAfter(jitter float64) time.Duration {
 	life := i.life()
 	return max(leastRenewal, life*2/3+time.Duration(jitter*float64(life/30)))
 }
 
-// held is since when this run of the agent knows a certificate, by the monotonic clock: a
+// held is when this run of the agent first saw a certificate, by the monotonic clock: a
 // coordinator's clock that is set back delays no renewal.
 type held struct {
 	chain string
 	since time.Time
 }
 
-// order is a certificate that was asked for. Its key is in memory alone until the certificate is
-// there.
+// order is a request for a certificate. Its key is only in memory until the certificate is written.
 type order struct {
 	version string
 	key     crypto.Signer
-	until   time.Time        // an answer is waited for
-	answer  *protocol.Signed // nil: none came yet
+	until   time.Time        // deadline for an answer
+	answer  *protocol.Signed // the answer's chain; nil: no answer yet
 	came    time.Time        // the answer
 }
 
-// waits is no failure: the file stays as it is until then.
+// waits is not a failure: the file stays as it is until the answer arrives.
 type waits struct{ until time.Time }
 
 func (w waits) Error() string { return "it is waited for" }
 
-// Signed takes an answer that a coordinator has sent. One that answers another request is left
-// alone: it may be late.
+// Signed takes a coordinator's answer. It ignores an answer to another request, which may be late.
 func (m *Manager) Signed(s *protocol.Signed) {
 	if m == nil {
 		return
@@ -91,7 +89,7 @@ func (m *Manager) Signed(s *protocol.Signed) {
 	signal(m.answered)
 }
 
-// leafFor returns the first certificate of a chain if it is one for the key.
+// leafFor returns the first certificate of a chain if it is for the key.
 func leafFor(chain [][]byte, key crypto.Signer) (*x509.Certificate, error) {
 	if len(chain) == 0 {
 		return nil, errors.New("there is no certificate")
@@ -106,14 +104,14 @@ func leafFor(chain [][]byte, key crypto.Signer) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// keepCertificate makes a certificate and its key as they are wanted, if they are not.
+// keepCertificate brings a certificate and its key to the wanted state.
 func (m *Manager) keepCertificate(ctx context.Context, f *protocol.File, vars map[string]string) error {
 	p, err := m.pairOf(f, vars)
 	if err != nil {
 		return err
 	}
 	if at := p.key.root + "/" + p.key.name; !m.hidden[at] {
-		if text, err := read(p.key); err == nil { // of an earlier run of the agent
+		if text, err := read(p.key); err == nil { // left by an earlier run of the agent
 			m.hideKey(f, text)
 		}
 		m.hidden[at] = true
@@ -139,8 +137,8 @@ func (m *Manager) keepCertificate(ctx context.Context, f *protocol.File, vars ma
 	return m.stillThere(now, last, m.issue(ctx, f, p, now, last))
 }
 
-// stillThere says in an error that there is a certificate on the machine. When it ends, the report
-// has.
+// stillThere adds to an error that the old certificate is still in place. The report says when it
+// expires.
 func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	var wait waits
 	if err == nil || errors.As(err, &wait) || now.broken != "" || !last.Delivered {
@@ -152,8 +150,8 @@ func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 	return fmt.Errorf("it is not renewed: %w", err)
 }
 
-// reissueAt is when another certificate is asked for because its version is another one. Where the
-// group has not changed its authority has, and all machines would ask at once.
+// reissueAt returns when to ask for another certificate because the wanted version has changed. If
+// the group has not changed, its authority has, and all machines would ask at once.
 func (m *Manager) reissueAt(f *protocol.File) (until time.Time, spread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,8 +173,7 @@ func (m *Manager) due(path string, i issued) bool {
 	return !m.deps.Now().Before(i.From.Add(after)) || h.chain == i.Chain && time.Since(h.since) >= after
 }
 
-// issue asks for a certificate over a new key, and puts both in their places once there is an
-// answer.
+// issue asks for a certificate for a new key, and writes both once there is an answer.
 func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDisk, last memory) error {
 	m.mu.Lock()
 	o := m.orders[f.GetPath()]
@@ -202,7 +199,7 @@ func (m *Manager) issue(ctx context.Context, f *protocol.File, p pair, now onDis
 		mended = now.broken + ", and was issued again"
 	}
 	if err := m.put(f, p, text, i, mended); err != nil {
-		return err // what came is put in its place with the next try
+		return err // the next attempt writes the answer
 	}
 	m.forgetOrder(f)
 	return nil
@@ -214,9 +211,9 @@ func (m *Manager) forgetOrder(f *protocol.File) {
 	delete(m.orders, f.GetPath())
 }
 
-// taken is what is to be written for an answer. A certificate that is not valid at any of the times
-// that it may be now is not: the clock of the coordinator that signed it has jumped, and others
-// would refuse it.
+// taken returns what to write for an answer. It refuses a certificate that is not valid at any time
+// that may be the present one: the clock of the coordinator that signed it has jumped, and others
+// would refuse the certificate.
 func (o *order) taken(f *protocol.File, now ...time.Time) (text pairText, i issued, err error) {
 	switch {
 	case o.answer == nil:
@@ -279,7 +276,7 @@ func (m *Manager) request(ctx context.Context, f *protocol.File, now onDisk) err
 	return waits{o.until}
 }
 
-// put replaces both files. Both are complete on disk before one of them is exchanged.
+// put replaces both files. Both are complete on disk before either is exchanged.
 func (m *Manager) put(f *protocol.File, p pair, text pairText, i issued, mended string) error {
 	note := func() error {
 		err := m.note(f, func(r *memory) {
@@ -308,14 +305,14 @@ func (m *Manager) put(f *protocol.File, p pair, text pairText, i issued, mended 
 	return nil
 }
 
-// hideKey has the key in a text removed from whatever is told.
+// hideKey registers the key, so that it is removed from texts that leave the machine.
 func (m *Manager) hideKey(f *protocol.File, text []byte) {
 	for _, block := range blocksOf(text, keyBlock) {
 		m.deps.Hide(f.GetCertificate().GetKey(), pem.EncodeToMemory(block))
 	}
 }
 
-// examine reads what is on disk. What has the stamps of what was examined before is not read again.
+// examine reads what is on disk. It does not read files again whose stamps have not changed.
 func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 	keyName := f.GetPath() + keyMark
 	certificate, err := look(p.certificate, m.known[f.GetPath()])
@@ -351,10 +348,10 @@ func (m *Manager) examine(f *protocol.File, p pair, last memory) onDisk {
 	return now
 }
 
-// keyMark ends the name under which the stamp of a key is known.
+// keyMark is the suffix of the name under which a key's stamp is remembered.
 const keyMark = "\x00key"
 
-// learnPair notes how both files are that are as they are wanted: see learn.
+// learnPair remembers the stamps of both files once they are as wanted: see learn.
 func (m *Manager) learnPair(f *protocol.File, now onDisk) {
 	names := [2]string{f.GetPath(), f.GetPath() + keyMark}
 	for i, name := range names {
@@ -377,7 +374,7 @@ func newKey(kind string) (crypto.Signer, error) {
 	case "rsa":
 		return rsa.GenerateKey(rand.Reader, 2048)
 	default:
-		return nil, fmt.Errorf("a key of type %q: this release of the agent makes none", kind)
+		return nil, fmt.Errorf("key type %q: this release of the agent does not support it", kind)
 	}
 }
 
@@ -391,7 +388,7 @@ func namesAre(c *x509.Certificate, names []string) bool {
 	return slices.Equal(has, names)
 }
 
-// printOf names a chain.
+// printOf returns the fingerprint of a chain.
 func printOf(chain [][]byte) string {
 	sum := sha256.Sum256(bytes.Join(chain, nil))
 	return hex.EncodeToString(sum[:16])

@@ -185,8 +185,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// An answer that went to a stream which has ended is asked for on the next one, and not when its
-// time is over.
+// If the stream ends before the answer arrives, the request is repeated on the next stream, not
+// only after the timeout.
 //
 // proves FILE-2
 func TestACertificateIsAskedForOnTheNextStream(t *testing.T) {
@@ -208,8 +208,8 @@ func TestACertificateIsAskedForOnTheNextStream(t *testing.T) {
 	})
 }
 
-// An authority that does not answer, refuses, or answers something else holds up nothing else and
-// leaves the files as they are; what comes late is left alone.
+// An authority that does not answer, refuses, or answers something else delays nothing else and
+// leaves the files unchanged; late answers are ignored.
 //
 // proves FILE-2
 func TestAnAuthorityThatFails(t *testing.T) {
@@ -358,8 +358,7 @@ func TestCertificateAndKeyInOneFile(t *testing.T) {
 	})
 }
 
-// A disk on which nothing can be written is told, leaves the old pair, and takes no further
-// signature.
+// A full disk is reported, keeps the old pair, and uses up no further signature.
 //
 // proves FILE-2
 func TestACertificateThatCannotBeWritten(t *testing.T) {
@@ -388,8 +387,8 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// Wherever the machine dies, the files fit each other at the latest when the agent is back, without
-// any coordinator, and the workload is told of the change.
+// Wherever the machine dies, certificate and key match at the latest when the agent is back,
+// without a coordinator, and the workload is notified of the change.
 //
 // proves FILE-2
 func TestADeathWhileACertificateIsExchanged(t *testing.T) {
@@ -400,7 +399,7 @@ func TestADeathWhileACertificateIsExchanged(t *testing.T) {
 			m.want("c1", certified("v1"))
 			first, n, root, state := m.pair(), 0, t.TempDir(), t.TempDir()
 			m.steps(func(string) error {
-				if n++; n == step+1 { // what is on disk now is what a death would leave
+				if n++; n == step+1 { // a crash here would leave what is on disk now
 					return errors.Join(os.CopyFS(root, os.DirFS(m.root)), os.CopyFS(state, os.DirFS(m.cfg.StateDir)))
 				}
 				return nil

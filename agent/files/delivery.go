@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// keep makes a file as it is wanted, if it is not.
+// keep brings a file to the wanted state.
 func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]string) error {
 	path, err := workload.ExpandText("path", f.GetPath(), vars, m.cfg.Facts)
 	if err != nil {
@@ -26,7 +26,7 @@ func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]st
 		return err
 	}
 	if f.GetSecret() && !m.hidden[path] {
-		if content, err := read(where); err == nil { // of an earlier run of the agent
+		if content, err := read(where); err == nil { // left by an earlier run of the agent
 			m.deps.Hide(f.GetPath(), content)
 		}
 		m.hidden[path] = true
@@ -85,8 +85,8 @@ func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]st
 	return nil
 }
 
-// learn notes how a file is that is as it is wanted. Its stamp is believed once it is a second old:
-// before that a change may leave it the same.
+// learn remembers the stamp of a file that is as wanted, once the stamp is a second old: within a
+// second a change may leave it the same.
 func (m *Manager) learn(f *protocol.File, now found) {
 	if time.Since(time.Unix(now.stamp.ctime.Unix())) > time.Second {
 		m.known[f.GetPath()] = now
@@ -98,7 +98,7 @@ func (m *Manager) learn(f *protocol.File, now found) {
 	}
 }
 
-// fetch asks for the content piece by piece.
+// fetch requests the content piece by piece.
 func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
 	if f.GetSize() > protocol.MostFile {
 		return nil, fmt.Errorf("it would have %d bytes: at most %d are allowed", f.GetSize(), protocol.MostFile)
@@ -107,7 +107,7 @@ func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
 	late := time.NewTimer(answerWait)
 	defer late.Stop()
 	select {
-	case <-m.piece: // that came too late for an earlier fetch
+	case <-m.piece: // a late piece of an earlier fetch
 	default:
 	}
 	for uint32(len(content)) < f.GetSize() {
@@ -139,7 +139,7 @@ func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
 	return content, nil
 }
 
-// ask has the agent's loop send something to the coordinator.
+// ask passes a request to the agent's loop, which sends it to the coordinator.
 func (m *Manager) ask(ctx context.Context, what *protocol.AgentMessage) error {
 	late := time.NewTimer(answerWait)
 	defer late.Stop()
@@ -153,7 +153,7 @@ func (m *Manager) ask(ctx context.Context, what *protocol.AgentMessage) error {
 	}
 }
 
-// note writes down what a later run has to know of a file.
+// note writes to disk what a later run has to know of a file.
 func (m *Manager) note(f *protocol.File, change func(*memory)) error {
 	m.mu.Lock()
 	was := m.memory.Files[f.GetPath()]
@@ -170,7 +170,7 @@ func (m *Manager) note(f *protocol.File, change func(*memory)) error {
 	return r.write(m.path)
 }
 
-// delivered notes that a file is as it is wanted, and that what follows its change was done.
+// delivered records that a file is as wanted, and that the actions after its change were done.
 func (m *Manager) delivered(f *protocol.File) {
 	delete(m.tries, f.GetPath())
 	last := m.writes[f.GetPath()]
@@ -186,7 +186,8 @@ func (m *Manager) delivered(f *protocol.File) {
 	}
 }
 
-// failed notes that a file could not be made as it is wanted, and returns when it is tried again.
+// failed records that a file could not be brought to the wanted state, and returns when to try
+// again.
 func (m *Manager) failed(f *protocol.File, why error) time.Duration {
 	t := m.tries[f.GetPath()]
 	if t.version != f.GetVersion() {
@@ -211,7 +212,7 @@ func (m *Manager) failed(f *protocol.File, why error) time.Duration {
 	return wait
 }
 
-// set makes a state the one that is told. m.mu must be held.
+// set sets the state that is reported. m.mu must be held.
 func (m *Manager) set(f *protocol.File, now State) {
 	if m.states[f.GetPath()] != now {
 		m.states[f.GetPath()] = now
@@ -219,8 +220,8 @@ func (m *Manager) set(f *protocol.File, now State) {
 	}
 }
 
-// follow does what follows the change of files, each once for all of them. It returns when to look
-// again.
+// follow runs the actions that follow changes of files, each once for all files. It returns when to
+// look again.
 func (m *Manager) follow(ctx context.Context, files []*protocol.File, vars map[string]string) time.Duration {
 	done := map[string]error{}
 	next := checkEvery

@@ -17,13 +17,13 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// place is where a file is: relative to a root.
+// place is the location of a file, relative to a root.
 type place struct{ root, name string }
 
-// errOutside means that a file is wanted where the agent may not write.
+// errOutside means that a wanted file is outside of the roots, where the agent may not write.
 var errOutside = errors.New("it is in no directory that --files-root of the agent names")
 
-// find returns where a path is.
+// find returns the location of a path.
 func find(path string, dirs []string) (place, error) {
 	root, name, inside := roots.Find(path, dirs)
 	if !inside {
@@ -32,7 +32,7 @@ func find(path string, dirs []string) (place, error) {
 	return place{root, name}, nil
 }
 
-// attributes are what a file is to have beside its content.
+// attributes are a file's wanted attributes besides its content.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int // -1: any
@@ -44,14 +44,14 @@ type stamp struct {
 	ctime, mtime syscall.Timespec
 }
 
-// found is a file as it is on disk.
+// found describes a file on disk.
 type found struct {
 	sum   [sha256.Size]byte
 	stamp stamp
 	attrs attributes
 }
 
-// lstat returns the stamp and the attributes of what is there.
+// lstat returns the stamp and the attributes of the file at a place.
 func lstat(root *os.Root, name string) (found, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -70,9 +70,9 @@ func lstat(root *os.Root, name string) (found, error) {
 	}, nil
 }
 
-// openFile opens a regular file. Whatever takes its place since it was looked at, a named pipe for
-// example, is an error and blocks nothing: users of the machine may change the directory at any
-// moment.
+// openFile opens a regular file. If something else has replaced it since the lstat, such as a named
+// pipe, the result is an error and nothing blocks: users of the machine may change the directory at
+// any moment.
 func openFile(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -89,7 +89,7 @@ func openFile(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// look reads what is on disk. A file whose stamp is the one that is known is not read again.
+// look reads what is on disk. It does not read a file again whose stamp is known.
 func look(p place, known found) (found, error) {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
@@ -119,7 +119,7 @@ func look(p place, known found) (found, error) {
 	return now, nil
 }
 
-// read reads a file, as much of it as one may have.
+// read reads a file up to the size limit.
 func read(p place) ([]byte, error) {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
@@ -142,12 +142,11 @@ func (a attributes) fits(wanted attributes) bool {
 	return a.mode == wanted.mode && (wanted.uid < 0 || a.uid == wanted.uid) && (wanted.gid < 0 || a.gid == wanted.gid)
 }
 
-// newSuffix ends the name of a file that is not complete yet.
+// newSuffix is the suffix of a file that is not complete yet.
 const newSuffix = ".leasehold-new"
 
-// replace replaces a file as a whole. at is called before each step; an error of it, as of a step,
-// leaves the old file. What a crash leaves is a file with another name, which the next replace
-// removes.
+// replace replaces a file as a whole. It calls at before each step; an error of at or of a step
+// leaves the old file. A crash leaves a file with another name, which the next replace removes.
 func replace(p place, content []byte, wanted attributes, at func(step string) error) error {
 	if err := stage(p, content, wanted, at); err != nil {
 		return err
@@ -159,13 +158,13 @@ func replace(p place, content []byte, wanted attributes, at func(step string) er
 	return err
 }
 
-// staged returns the name of the file that is to replace another one, beside it.
+// staged returns the name of the temporary file beside the file that it will replace.
 func staged(name string) string {
 	dir, base := filepath.Split(name)
 	return filepath.Join(dir, "."+base+newSuffix)
 }
 
-// stage writes what is to replace a file, complete and synced, beside it. An error leaves nothing.
+// stage writes the temporary file, complete and synced. After an error it leaves nothing.
 func stage(p place, content []byte, wanted attributes, at func(step string) error) error {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
@@ -187,12 +186,12 @@ func stage(p place, content []byte, wanted attributes, at func(step string) erro
 		return err
 	}
 	if err = errors.Join(fill(f, content, wanted, at), f.Close()); err != nil {
-		_ = root.Remove(next) // the next one tries again
+		_ = root.Remove(next) // the next attempt tries again
 	}
 	return err
 }
 
-// unstage removes what stage has written.
+// unstage removes the temporary file.
 func unstage(p place) {
 	if root, err := os.OpenRoot(p.root); err == nil {
 		_ = root.Remove(staged(p.name)) // the next stage tries again
@@ -200,7 +199,7 @@ func unstage(p place) {
 	}
 }
 
-// exchange puts what stage has written in the place of the old file.
+// exchange renames the temporary file over the old one.
 func exchange(p place, at func(step string) error) error {
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
@@ -252,7 +251,7 @@ func syncDir(root *os.Root, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// ownerOf returns the numbers of USER or USER:GROUP; -1 is any.
+// ownerOf returns the user and group IDs for USER or USER:GROUP; -1 means any.
 func ownerOf(owner string) (uid, gid int, err error) {
 	if owner == "" {
 		return -1, -1, nil
@@ -282,8 +281,8 @@ func ownerOf(owner string) (uid, gid int, err error) {
 	return uid, gid, nil
 }
 
-// plain returns the cause of an error of the file system, without the names that os adds: the
-// report has the path.
+// plain returns the cause of a file system error without the path that os adds: the report has the
+// path.
 func plain(err error, path string) string {
 	var at *fs.PathError
 	switch {

@@ -1,4 +1,4 @@
-// Package files keeps the files on a machine as they are wanted (FILE-1, FILE-3).
+// Package files keeps the files on a machine in their wanted state (FILE-1, FILE-3).
 //
 //	keeping.go  what is wanted, and how each file is
 //	delivery.go one file: fetched, written, tried again, what follows its change
@@ -7,11 +7,11 @@
 //
 // # Invariants
 //
-//   - A file has its old content or the new one, each with its own mode and owner, whatever happens
-//     at whatever moment.
+//   - At any moment, and after any crash, a file has its old content or its new content, each with
+//     its own mode and owner.
 //   - Nothing outside of the roots is read or written, symbolic links included.
-//   - What follows a change (a signal, a command) follows it at least once: it is noted before the
-//     file is replaced.
-//   - A file that is not wanted any more stays as it is.
-//   - Contents are in no log, and what is known of a secret one is in no file but its own.
+//   - The action that follows a change (a signal, a command) runs at least once: it is recorded
+//     before the file is replaced.
+//   - A file that is no longer wanted stays as it is.
+//   - No log has contents. Nothing derived from a secret content is in any file but its own.
 package files

@@ -21,42 +21,42 @@ import (
 
 // Times of the manager.
 const (
-	checkEvery  = 5 * time.Second // every file is looked at
+	checkEvery  = 5 * time.Second // interval for looking at every file
 	answerWait  = 10 * time.Second
-	retryFirst  = time.Second // after a failure, doubled up to retryMost
+	retryFirst  = time.Second // pause after a failure, doubled up to retryMost
 	retryMost   = time.Minute
 	commandWait = 30 * time.Second
-	backWait    = time.Second // for the disk, before a coordinator has told of files
+	backWait    = time.Second // limit for the disk, before a coordinator has sent the list of files
 )
 
-// Config is where files may be.
+// Config says where files may be.
 type Config struct {
 	// Roots are the directories below which files may be.
 	Roots    []string
 	StateDir string
 	Instance string
-	Facts    map[string]string // of the machine, for paths
+	Facts    map[string]string // facts of the machine, for paths
 }
 
-// Deps are what a Manager works with.
+// Deps are a Manager's dependencies.
 type Deps struct {
 	Logger *slog.Logger
-	// Reload signals the workload that its files have changed, if it runs.
+	// Reload signals the workload, if it runs, that its files have changed.
 	Reload func() error
 	// Command runs a command and waits for its end.
 	Command func(ctx context.Context, run []string, vars map[string]string) error
-	// Now is the coordinators' time: by it certificates are renewed, whatever the machine's clock
-	// says.
+	// Now returns the coordinators' time, by which certificates are renewed even if the machine's
+	// clock is wrong.
 	Now func() time.Time
-	// Hide is told every content of a secret, and every key, before it is anywhere else. Hidden is
-	// called when Hide knows the secrets of all files on the machine.
+	// Hide receives every secret content and every key before it is used anywhere else. Hidden is
+	// called once Hide has received the secrets of all files on the machine.
 	Hide   func(path string, content []byte)
 	Hidden func()
-	// At is called before each step of replacing a file, and of looking for one; nil: nothing is.
+	// At is called before each step of replacing a file, and before looking for one; nil: never.
 	At func(step string) error
 }
 
-// State is how a file is.
+// State is the state of a file.
 type State struct {
 	Path, State, Why, Version string
 	At                        time.Time
@@ -75,7 +75,7 @@ const (
 type Manager struct {
 	cfg   Config
 	deps  Deps
-	path  string // of the state
+	path  string // signals a change of the state
 	asks  chan *protocol.AgentMessage
 	wake  chan struct{}
 	piece chan *protocol.FilePiece
@@ -84,36 +84,36 @@ type Manager struct {
 	answered chan struct{} // a request for a certificate
 
 	mu     sync.Mutex
-	expect bool // there are files, of which no coordinator has told yet
-	told   bool // what is wanted, by a coordinator
+	expect bool // there are files, but no coordinator has sent their list yet
+	told   bool // the wanted files, from a coordinator
 	wanted *protocol.Files
-	vars   map[string]string // replaced, and never changed
-	states map[string]State  // by path, as told
-	// ready has the paths whose content was as it was wanted with this configuration
+	vars   map[string]string // copy on write
+	states map[string]State  // by path, as received
+	// ready has the paths whose content was as wanted with this configuration
 	ready  map[string]bool
-	orders map[string]*order // certificates that were asked for, by path
-	back   *pastLook         // that is under way; nil: none is
+	orders map[string]*order // requested certificates, by path
+	back   *pastLook         // the look under way; nil: none
 
-	// memory is written by Run alone, with mu held. Run reads it without mu, all others with it.
+	// Run alone writes memory, with mu held. Run reads it without mu, all others with it.
 	memory remembered
 
-	// of Run alone
+	// The following fields are used by Run alone.
 	known  map[string]found
 	tries  map[string]try
 	writes map[string]write
 	hidden map[string]bool // by path on the machine
-	said   bool            // that all were hidden
+	said   bool            // all secrets were passed to Hide
 	held   map[string]held // certificates, by path
-	jitter float64         // in [0,1): when certificates are renewed
+	jitter float64         // in [0,1): jitter of renewals
 }
 
-// write is when and why a file was written last.
+// write is when and why a file was last written.
 type write struct {
 	at     time.Time
 	mended string
 }
 
-// try is when a file that failed is tried again.
+// try is when to try a failed file again.
 type try struct {
 	failures int
 	at       time.Time
@@ -121,7 +121,7 @@ type try struct {
 	why      string
 }
 
-// New starts nothing.
+// New returns a Manager and starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
 	if deps.Logger == nil || deps.Reload == nil || deps.Command == nil || deps.Hide == nil || deps.Hidden == nil ||
 		deps.Now == nil ||
@@ -159,7 +159,7 @@ func (m *Manager) Roots() []string {
 	return slices.Clone(m.cfg.Roots)
 }
 
-// Asks returns what a coordinator is to be asked.
+// Asks returns requests for a coordinator.
 func (m *Manager) Asks() <-chan *protocol.AgentMessage {
 	if m == nil {
 		return nil
@@ -167,7 +167,7 @@ func (m *Manager) Asks() <-chan *protocol.AgentMessage {
 	return m.asks
 }
 
-// Changed signals that a state is new; several changes may be told once.
+// Changed signals that a state has changed. One signal may stand for several changes.
 func (m *Manager) Changed() <-chan struct{} {
 	if m == nil {
 		return nil
@@ -175,7 +175,7 @@ func (m *Manager) Changed() <-chan struct{} {
 	return m.changed
 }
 
-// Expect says whether there are files, until a coordinator tells which.
+// Expect says whether there are files, until a coordinator sends their list.
 func (m *Manager) Expect(files bool) {
 	if m == nil {
 		return
@@ -185,8 +185,8 @@ func (m *Manager) Expect(files bool) {
 	m.expect = files
 }
 
-// Want says which files there are to be, and may be told the same again. An earlier answer may have
-// been lost with its stream: files that failed are tried at once.
+// Want sets the wanted files. Setting the same again changes nothing, except that files that failed
+// are tried at once: an earlier answer may have been lost with its stream.
 func (m *Manager) Want(files *protocol.Files, vars map[string]string) {
 	if m == nil {
 		return
@@ -200,8 +200,8 @@ func (m *Manager) Want(files *protocol.Files, vars map[string]string) {
 	signal(m.wake)
 }
 
-// Reconnected drops requests for certificates that have no answer yet, so that they are sent again:
-// the answer went to a stream that is no longer there.
+// Reconnected drops unanswered requests for certificates, so that they are sent again: the answers
+// went to a stream that has ended.
 func (m *Manager) Reconnected() {
 	if m == nil {
 		return
@@ -216,7 +216,7 @@ func (m *Manager) Reconnected() {
 	signal(m.wake)
 }
 
-// Piece takes a piece that a coordinator has sent.
+// Piece takes a piece of content from a coordinator.
 func (m *Manager) Piece(p *protocol.FilePiece) {
 	if m == nil {
 		return
@@ -227,7 +227,7 @@ func (m *Manager) Piece(p *protocol.FilePiece) {
 	}
 }
 
-// States returns the states of all files, in the order in which they are wanted.
+// States returns the states of all files, in the order of the configuration.
 func (m *Manager) States() []State {
 	if m == nil {
 		return nil
@@ -245,7 +245,7 @@ func (m *Manager) States() []State {
 	return out
 }
 
-// Settled reports whether every file of a configuration has been as it is wanted.
+// Settled reports whether every file of a configuration has been as wanted.
 func (m *Manager) Settled(config string) bool {
 	if m == nil {
 		return true
@@ -258,18 +258,18 @@ func (m *Manager) Settled(config string) bool {
 	return !slices.ContainsFunc(m.wanted.GetFiles(), func(f *protocol.File) bool { return !m.ready[f.GetPath()] })
 }
 
-// Missing returns which files the workload waits for; "": none. Those that were delivered once and
-// are there still are waited for no more, whatever has happened to them since.
+// Missing returns the files that the workload waits for; "": none. A file that was delivered once
+// and still exists is not waited for, whatever has happened to it since.
 func (m *Manager) Missing() string {
 	why, _ := m.missing(func(look func() string) (string, bool) { return look(), true })
 	return why
 }
 
 // MissingSoon is Missing for a report, which waits only briefly for the disk. It returns false if
-// the disk has not answered: then it is not known which files are missing.
+// the disk has not answered, so that the missing files are unknown.
 func (m *Manager) MissingSoon() (why string, known bool) { return m.missing(m.lookSoon) }
 
-// missing asks the disk only before a coordinator has told of files.
+// missing asks the disk only before a coordinator has sent the list of files.
 func (m *Manager) missing(ask func(look func() string) (string, bool)) (why string, known bool) {
 	if m == nil {
 		return "", true
@@ -284,9 +284,9 @@ func (m *Manager) missing(ask func(look func() string) (string, bool)) (why stri
 	case !expect:
 		return "", true
 	case config == "":
-		return "no coordinator has told its files yet", true
+		return "no coordinator has sent its files yet", true
 	}
-	const untold = ": no coordinator has told its content yet"
+	const untold = ": no coordinator has sent its content yet"
 	for path, f := range remembered {
 		if !f.Delivered {
 			return path + untold, true
@@ -302,15 +302,15 @@ func (m *Manager) missing(ask func(look func() string) (string, bool)) (why stri
 	})
 }
 
-// pastLook is a look at what an earlier run of the agent has left.
+// pastLook is a look for the files that an earlier run of the agent has left.
 type pastLook struct {
 	began time.Time
 	over  chan struct{}
-	found string // once it is over
+	found string // set when it has ended
 }
 
-// lookSoon returns what a look finds, or false if the disk does not answer in time. There is one
-// such look at a time.
+// lookSoon returns the result of a look, or false if the disk does not answer in time. Only one
+// look runs at a time.
 func (m *Manager) lookSoon(look func() string) (found string, known bool) {
 	m.mu.Lock()
 	l := m.back
@@ -336,7 +336,7 @@ func (m *Manager) lookSoon(look func() string) (found string, known bool) {
 	}
 }
 
-// undelivered returns which of the files that a coordinator has told the workload waits for.
+// undelivered returns which files of the coordinator's list the workload waits for.
 func (m *Manager) undelivered() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -361,12 +361,12 @@ func (m *Manager) variables() map[string]string {
 	return m.vars
 }
 
-// gone reports whether a file is not there. m.mu must not be held: the disk may hang, and the
+// gone reports whether a file does not exist. m.mu must not be held: the disk may hang, and the
 // agent's reports wait for that lock.
 func (m *Manager) gone(path string, vars map[string]string) bool {
 	real, err := workload.ExpandText("path", path, vars, m.cfg.Facts)
 	if err != nil {
-		return false // its variables are told with it
+		return false // the coordinator's list brings its variables
 	}
 	if err = m.deps.At("look for it"); err == nil {
 		_, err = os.Lstat(real)
@@ -394,7 +394,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// pass looks at every file and brings about what is wanted. It returns when to look again.
+// pass looks at every file and brings it to the wanted state. It returns when to look again.
 func (m *Manager) pass(ctx context.Context) time.Duration {
 	m.mu.Lock()
 	told, wanted, vars := m.told, m.wanted, m.vars
@@ -441,7 +441,7 @@ func (m *Manager) pass(ctx context.Context) time.Duration {
 	return max(next, 10*time.Millisecond)
 }
 
-// remember makes a configuration the one that is remembered.
+// remember records the configuration in the state file.
 func (m *Manager) remember(wanted *protocol.Files) {
 	m.mu.Lock()
 	kept := map[string]memory{}

@@ -137,7 +137,7 @@ func (m *machine) file(path, content string, change func(*protocol.File)) *proto
 	return f
 }
 
-// want tells what is wanted and waits until the manager has done what it can.
+// want sets the wanted files and waits until the manager has done what it can.
 func (m *machine) want(hash string, list ...*protocol.File) {
 	m.Want(&protocol.Files{ConfigHash: hash, Files: list}, nil)
 	synctest.Wait()
@@ -178,7 +178,7 @@ func inBubble(t *testing.T, test func(*machine)) {
 func TestFilesAreDeliveredAndMended(t *testing.T) {
 	inBubble(t, func(m *machine) {
 		m.Expect(true)
-		if why := m.Missing(); why != "no coordinator has told its files yet" {
+		if why := m.Missing(); why != "no coordinator has sent its files yet" {
 			t.Error(why)
 		}
 		a := m.file("${dir}/a", "a long content", nil)
@@ -268,7 +268,7 @@ func TestFilesAfterARestartOfTheAgent(t *testing.T) {
 		must(t, os.Remove(filepath.Join(m.root, "a")))
 		m.start()
 		m.Expect(true)
-		if why := m.Missing(); !strings.Contains(why, "${dir}/a: no coordinator has told its content yet") {
+		if why := m.Missing(); !strings.Contains(why, "${dir}/a: no coordinator has sent its content yet") {
 			t.Error(why)
 		}
 	})
@@ -363,8 +363,8 @@ func TestStatesAreToldThoughTheDiskHangs(t *testing.T) {
 	})
 }
 
-// Nor does a report wait for it after a restart of the agent, before a coordinator has told of
-// files.
+// Nor does a report wait for the disk after a restart of the agent, before a coordinator has sent
+// the list of files.
 //
 // proves FILE-1, SAFE-5
 func TestReportsAreMadeThoughTheDiskHangs(t *testing.T) {

@@ -13,26 +13,26 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// Blocks of PEM.
+// Types of PEM blocks.
 const (
 	keyBlock         = "PRIVATE KEY"
 	certificateBlock = "CERTIFICATE"
 )
 
-// pair is where a certificate and its key are; the same place: one file has both.
+// pair is the locations of a certificate and its key. If they are the same, one file holds both.
 type pair struct {
 	path              string
 	certificate, key  place
 	wanted, wantedKey attributes
 }
 
-// pairText is what is in the files.
+// pairText is the content of the files.
 type pairText struct{ certificate, key []byte }
 
-// onDisk is a pair as it is.
+// onDisk describes a pair on disk.
 type onDisk struct {
-	broken string // what is wrong with the contents; "": they are as they were issued
-	fits   bool   // mode and owner are as they are wanted
+	broken string // what is wrong with the contents; "": they are as issued
+	fits   bool   // mode and owner are as wanted
 	stamps [2]found
 	text   pairText
 }
@@ -40,7 +40,7 @@ type onDisk struct {
 // leaf is the certificate on disk, whose key is beside it.
 type leaf struct{ chain string }
 
-// pairOf returns where the files of a certificate are to be.
+// pairOf returns the wanted locations of a certificate and its key.
 func (m *Manager) pairOf(f *protocol.File, vars map[string]string) (p pair, err error) {
 	if p.path, err = workload.ExpandText("path", f.GetPath(), vars, m.cfg.Facts); err != nil {
 		return p, err
@@ -67,11 +67,11 @@ func (m *Manager) pairOf(f *protocol.File, vars map[string]string) (p pair, err 
 	return p, nil
 }
 
-// both reports whether one file has both.
+// both reports whether one file holds both.
 func (p pair) both() bool { return p.certificate == p.key }
 
-// write replaces both files; note is called when both new ones are complete, before they are
-// exchanged. A crash between the two renames is mended by finish.
+// write replaces both files. It calls note when both new files are complete, before they are
+// exchanged. After a crash between the two renames, finish completes the exchange.
 func (p pair) write(text pairText, note func() error, at func(step string) error) error {
 	if p.both() {
 		err := stage(p.certificate, append(bytes.Clone(text.certificate), text.key...), p.wanted, at)
@@ -101,13 +101,13 @@ func (p pair) write(text pairText, note func() error, at func(step string) error
 	}
 	if err := exchange(p.key, at); err != nil {
 		unstage(p.key)
-		return err // the new certificate stays aside: the key may be in its place
+		return err // the new certificate stays aside: its key may be in place already
 	}
 	return exchange(p.certificate, at)
 }
 
-// finish exchanges a certificate that a crash has left complete beside the old one, after its key
-// was exchanged.
+// finish completes an exchange that a crash interrupted after the key was renamed: the new
+// certificate is complete beside the old one.
 func (p pair) finish(at func(step string) error) bool {
 	if p.both() {
 		return false
@@ -118,7 +118,7 @@ func (p pair) finish(at func(step string) error) bool {
 	return err == nil && found != nil && exchange(p.certificate, at) == nil
 }
 
-// read reads both files. The leaf is nil if the key is not the certificate's.
+// read reads both files. The leaf is nil if the key does not match the certificate.
 func (p pair) read() (text pairText, l *leaf, err error) {
 	certificate, err := read(p.certificate)
 	key := certificate
@@ -165,7 +165,7 @@ func blocksOf(text []byte, kind string) (out []*pem.Block) {
 	}
 }
 
-// textOf returns what is to be in the files.
+// textOf returns the content for the files.
 func textOf(chain [][]byte, key crypto.Signer) (text pairText, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 
 const stateSchema = 1
 
-// remembered is what a later run of the agent knows.
+// remembered is what a later run of the agent has to know.
 type remembered struct {
 	Schema   int               `json:"schema"`
-	Instance string            `json:"instance"` // a copied disk has the files of another instance
+	Instance string            `json:"instance"` // the clone of a disk has the files of another instance
 	Config   string            `json:"config"`
-	Files    map[string]memory `json:"files"` // by path, as told
+	Files    map[string]memory `json:"files"` // by path, as received
 }
 
-// memory is what is remembered of a file. Nothing in it is made from the content of a secret.
+// memory is what is remembered of a file. Nothing in it is derived from the content of a secret.
 type memory struct {
 	Delivered bool   `json:"delivered,omitempty"`
 	Version   string `json:"version,omitempty"`
-	Follow    bool   `json:"follow,omitempty"` // what follows its change has not been done yet
+	Follow    bool   `json:"follow,omitempty"` // the actions after its change have not been done yet
 
 	Issued issued `json:"issued,omitzero"` // of a certificate
 }

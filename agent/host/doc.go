@@ -5,8 +5,8 @@
 // judges nothing.
 //
 // Over one, five and fifteen minutes it averages the processors' busy share, memory and disk, and
-// sums the bytes sent and received. A [Window] tells how much of its span has been sampled: less
-// than all of it just after the agent's start, and bytes are of the sampled time only. Samples that
-// a source failed to deliver are left out of its average. Only the samples of the last fifteen
+// sums the bytes sent and received. A [Window] says how much of its span has been sampled: less
+// than all of it just after the agent's start. Bytes cover the sampled time only. Samples that a
+// source failed to deliver are left out of its average. Only the samples of the last fifteen
 // minutes are kept.
 package host

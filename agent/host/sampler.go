@@ -15,15 +15,15 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// leastEvery bounds how many samples the windows are made of.
+// leastEvery is the shortest interval, which bounds the number of samples in the windows.
 const leastEvery = time.Second
 
-// Sample is what the machine uses.
+// Sample is the machine's load at one time.
 type Sample struct {
-	CPUPercent      float64 // of all processors, since the sample before
+	CPUPercent      float64 // of all processors, since the previous sample
 	MemoryPercent   float64
 	DiskPercent     float64
-	NetworkSent     uint64 // bytes since the machine started, without its loopback
+	NetworkSent     uint64 // bytes since the machine started, without the loopback
 	NetworkReceived uint64
 	Uptime          time.Duration
 	Windows         [len(Spans)]Window
@@ -35,7 +35,7 @@ type Config struct {
 	Disk  string        // a path on the file system to measure; empty: "/"
 }
 
-// Deps are what a Sampler works with. Sources is the machine itself if left out.
+// Deps are a Sampler's dependencies. Sources defaults to this machine.
 type Deps struct {
 	Logger  *slog.Logger
 	Sources *Sources
@@ -43,37 +43,37 @@ type Deps struct {
 
 // Sources are where the numbers come from.
 type Sources struct {
-	CPU     func(context.Context) (busy, total float64, err error) // seconds since some moment
+	CPU     func(context.Context) (busy, total float64, err error) // seconds since an arbitrary moment
 	Memory  func(context.Context) (percent float64, err error)
 	Disk    func(ctx context.Context, path string) (percent float64, err error)
 	Network func(context.Context) (sent, received uint64, err error)
 	Uptime  func(context.Context) (time.Duration, error)
 }
 
-// reading is what counters stood at.
+// reading holds the values of counters.
 type reading struct {
-	at             time.Time // zero: there was no sample before
+	at             time.Time // zero: there was no previous sample
 	busy, total    float64
 	sent, received uint64
-	network        bool // was told
+	network        bool // the source gave them
 }
 
-// Sampler keeps the last sample, and what the windows are made of.
+// Sampler keeps the last sample and the steps of the windows.
 type Sampler struct {
 	cfg     Config
 	log     *slog.Logger
 	sources Sources
 
-	before  reading // of the sample before
+	before  reading // the previous one
 	past    past
-	disk    chan percentage // the answer that the file system owes; nil: none
+	disk    chan percentage // the file system's pending answer; nil: none
 	failing []string
 
 	mu   sync.Mutex
 	last Sample
 }
 
-// New starts nothing.
+// New returns a Sampler and starts nothing.
 func New(cfg Config, deps Deps) (*Sampler, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new host sampler: no logger")
@@ -166,17 +166,17 @@ func (s *Sampler) sample(ctx context.Context) Sample {
 	return out
 }
 
-// percentage is what a source says.
+// percentage is a number from a source, in percent.
 type percentage struct {
 	value float64
 	err   error
 }
 
-// diskWait is how long the file system may take to say how full it is.
+// diskWait is how long the file system may take to answer.
 const diskWait = 500 * time.Millisecond
 
-// diskUsed asks how full the file system is. One that hangs, on a network say, is asked once: the
-// other numbers must not stand still for it, since decisions rest on them.
+// diskUsed asks how full the file system is. It asks a hanging one, such as a network file system,
+// only once: the other numbers must not be delayed, since decisions depend on them.
 func (s *Sampler) diskUsed(ctx context.Context) (float64, error) {
 	if s.disk == nil {
 		answer := make(chan percentage, 1)
@@ -199,8 +199,7 @@ func (s *Sampler) diskUsed(ctx context.Context) (float64, error) {
 	}
 }
 
-// grown returns by how much a counter has grown. One that shrank belonged to an interface that is
-// gone.
+// grown returns by how much a counter has grown. A counter shrinks when an interface disappears.
 func grown(before, now uint64) float64 {
 	if now < before {
 		return 0
@@ -208,7 +207,7 @@ func grown(before, now uint64) float64 {
 	return float64(now - before)
 }
 
-// works reports whether a source gave a number, and logs the first time that it does not.
+// works reports whether a source gave a number, and logs when it begins to fail.
 func (s *Sampler) works(source string, err error) bool {
 	known := slices.Index(s.failing, source)
 	switch {
@@ -221,7 +220,7 @@ func (s *Sampler) works(source string, err error) bool {
 	return err == nil
 }
 
-// machine returns the machine that the agent runs on.
+// machine returns the sources of this machine.
 func machine() Sources {
 	return Sources{
 		CPU: func(ctx context.Context) (busy, total float64, err error) {
@@ -234,7 +233,7 @@ func machine() Sources {
 			}
 			t := times[0]
 			idle := t.Idle + t.Iowait
-			// Guest time is part of user time already.
+			// Guest time is included in user time.
 			total = t.User + t.Nice + t.System + t.Irq + t.Softirq + t.Steal + idle
 			return total - idle, total, nil
 		},

@@ -2,33 +2,33 @@ package host
 
 import "time"
 
-// Spans are the times over which load is reported.
+// Spans are the spans over which load is reported.
 var Spans = [3]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
-// Window is what the machine has used over one of the Spans, up to the last sample. A sample speaks
-// for the time since the one before it; one that began before the window counts by the share that
-// lies in it.
+// Window is the machine's load over one of the Spans, up to the last sample. A sample covers the
+// time since the previous one; a sample that began before the window counts by its share inside the
+// window.
 type Window struct {
 	Span    time.Duration
-	Covered time.Duration // of the span, by samples; less than all of it after a start
+	Covered time.Duration // how much of the span has samples; less than all of it after a start
 
-	CPUPercent      float64 // of all processors: busy time of all time
-	MemoryPercent   float64 // the mean over the time
-	DiskPercent     float64 // the mean over the time
-	NetworkSent     uint64  // bytes within the time covered
+	CPUPercent      float64 // of all processors: share of busy time
+	MemoryPercent   float64 // mean over the covered time
+	DiskPercent     float64 // mean over the covered time
+	NetworkSent     uint64  // bytes within the covered time
 	NetworkReceived uint64
 
-	CPUMeasured     bool // so a zero is a measurement
+	CPUMeasured     bool // set if the source answered, so that a zero is a measurement
 	NetworkMeasured bool
 }
 
-// step is what happened between two samples. What a source did not tell is missing from its sums,
-// so no mean is of less.
+// step is the time between two samples. Its sums leave out what a source did not deliver, so that
+// no mean is too low.
 type step struct {
 	end            time.Time
 	length         time.Duration
 	busy, total    float64 // processor seconds
-	memory, disk   float64 // percent at its end
+	memory, disk   float64 // percent at the end of the step
 	hasMemory      bool
 	hasDisk        bool
 	sent, received float64 // bytes
@@ -62,7 +62,7 @@ func (p *past) windows(now time.Time) [len(Spans)]Window {
 	if p.full {
 		n = len(p.ring)
 	}
-	for i := range n { // the newest first
+	for i := range n { // newest first
 		s := &p.ring[(p.next-1-i+len(p.ring))%len(p.ring)]
 		inside := false
 		for w, span := range Spans {
@@ -81,7 +81,7 @@ func (p *past) windows(now time.Time) [len(Spans)]Window {
 	return out
 }
 
-// shareSince returns how much of the step lies after a moment, from 0 to 1.
+// shareSince returns the share of the step after a moment, from 0 to 1.
 func (s *step) shareSince(from time.Time) float64 {
 	if s.length <= 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// machineOf is a machine whose use a test sets, sampled by hand in a bubble whose time is its own.
+// machineOf is a machine whose load a test sets and samples, in a synctest bubble.
 type machineOf struct {
 	busy, total, memory, disk float64
 	sent, received            uint64
@@ -32,7 +32,7 @@ func (m *machineOf) sampler(t testing.TB, every time.Duration) *Sampler {
 	return s
 }
 
-// passes lets time pass in which two processors are used so far, and takes a sample.
+// passes lets time pass in which two processors are busy to this degree, and takes a sample.
 func (m *machineOf) passes(t *testing.T, s *Sampler, d time.Duration, cpu float64, sent uint64) Sample {
 	t.Helper()
 	<-time.After(d)
@@ -80,7 +80,7 @@ func TestWindows(t *testing.T) {
 			}
 		}
 		size := len(s.past.ring)
-		for range 1000 { // long after, only what lies in the windows is told, and no more is kept
+		for range 1000 { // long after, only steps in the windows are reported, and no more are kept
 			got = m.passes(t, s, every, 10, 500)
 		}
 		for _, w := range got.Windows {
@@ -166,8 +166,8 @@ func BenchmarkWindows(b *testing.B) {
 	}
 }
 
-// A zero that was measured is told from one that was not: a group that follows its load shrinks
-// only on the first.
+// A measured zero is distinct from a missing measurement: a group that follows its load shrinks
+// only for the former.
 //
 // proves DET-13, AUTO-2
 func TestAnIdleMachineIsMeasured(t *testing.T) {

@@ -6,8 +6,8 @@
 //
 // A certificate carries its [Identity] as its only URI: leasehold://<shard ID>/agent/<instance ID>
 // or leasehold://<shard ID>/coordinator/<replica ID>. A coordinator's also has the host name that
-// [Identity.Host] gives, which is the same for all replicas of a shard: an agent asks for it
-// whatever the address is that it dials.
+// [Identity.Host] gives, which is the same for all replicas of a shard: an agent asks for this name
+// at every address that it dials.
 //
 // # Invariants
 //
@@ -18,6 +18,6 @@
 //
 // # What it does not do
 //
-// It issues nothing (coordinator/pki), keeps nothing on disk (agent/certificate), and knows
-// nothing of etcd.
+// It issues no certificates (coordinator/pki does), keeps nothing on disk (agent/certificate does),
+// and does not use etcd.
 package identity

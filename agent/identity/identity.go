@@ -11,7 +11,7 @@ import (
 // Scheme is the scheme of the URI in a certificate.
 const Scheme = "leasehold"
 
-// Role is what the holder of a certificate may be.
+// Role is the kind of a certificate's holder.
 type Role string
 
 // The roles.
@@ -24,7 +24,7 @@ const (
 type Identity struct {
 	Shard string // the shard's random ID
 	Role  Role
-	Name  string // of an agent: its instance; of a coordinator: its replica
+	Name  string // of an agent: its instance ID; of a coordinator: its replica ID
 }
 
 // mostName bounds the length of each part of an identity.
@@ -36,12 +36,12 @@ var ErrNoIdentity = errors.New("certificate names no identity")
 // String returns the URI.
 func (i Identity) String() string { return i.URI().String() }
 
-// URI returns how a certificate carries the identity.
+// URI returns the identity in the form that a certificate carries.
 func (i Identity) URI() *url.URL {
 	return &url.URL{Scheme: Scheme, Host: i.Shard, Path: "/" + string(i.Role) + "/" + i.Name}
 }
 
-// Host returns the host name that servers of this role have, all alike.
+// Host returns the host name that all servers of this role share.
 func (i Identity) Host() string { return Host(i.Shard, i.Role) }
 
 // Host returns the host name in the certificates of a shard's servers.
@@ -61,7 +61,7 @@ func (i Identity) Validate() error {
 }
 
 // IsName reports whether a text can be part of an identity: up to 100 letters, digits, dots, dashes
-// and underscores, and no path.
+// and underscores, and not only dots.
 func IsName(s string) bool {
 	if s == "" || len(s) > mostName || strings.Trim(s, ".") == "" {
 		return false

@@ -65,7 +65,7 @@ func TestNothingElseIsAnIdentity(t *testing.T) {
 	}
 }
 
-// Whatever parses is written in one way only, so that two names can be compared as they stand.
+// Every identity that parses has only one spelling, so that names can be compared as texts.
 func FuzzParse(f *testing.F) {
 	f.Add("leasehold://5ead/agent/web-1-a7")
 	f.Add("leasehold://5ead/coordinator/coord-a")

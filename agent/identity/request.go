@@ -53,7 +53,7 @@ func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
 	return key, nil
 }
 
-// KeyPrint names a key.
+// KeyPrint returns the fingerprint of a key.
 func KeyPrint(key *ecdsa.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

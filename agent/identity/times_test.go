@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity/identitytest"
 )
 
-// An agent whose clock is wrong believes a coordinator whose certificate is valid at the time that
-// it was told, and at no other.
+// An agent whose clock is wrong believes a coordinator whose certificate is valid at the received
+// time, and at no other time.
 //
 // proves SAFE-13, SEC-1
 func TestTimesAtWhichACoordinatorIsBelieved(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 // without a certificate may connect, to join; a client with a certificate is verified in the
 // handshake. The certificate is the coordinator's own.
 //
-// It is rebuilt for each handshake, so that a change takes effect at once. Sessions are
-// not resumed: a ticket would outlive the trust that it was given in.
+// The configuration is rebuilt for each handshake, so that a change takes effect at once. Sessions
+// are not resumed: a ticket would outlive the trust under which it was issued.
 func ServerConfig(own *tls.Certificate, trust Trust) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -29,8 +29,8 @@ func ServerConfig(own *tls.Certificate, trust Trust) *tls.Config {
 //
 // A coordinator's certificate must be valid at one of these times, or now if there are none. A
 // machine's clock may be wrong by years, and its agent must still be able to reconnect (SAFE-13):
-// so it also uses the time last received from a coordinator. All other checks of the certificate
-// are as strict as usual.
+// so the agent also uses the time last received from a coordinator. All other checks of the
+// certificate are the usual ones.
 func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time.Time) *tls.Config {
 	if len(times) == 0 {
 		times = []time.Time{time.Now()}
@@ -39,8 +39,8 @@ func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time
 		MinVersion: tls.VersionTLS13,
 		ServerName: Host(shard, Coordinator),
 		NextProtos: []string{"h2"},
-		// The standard library checks at one time only. VerifyConnection does all skipped checks, in
-		// every handshake.
+		// The standard library checks at one time only. VerifyConnection performs the skipped
+		// checks in every handshake.
 		InsecureSkipVerify: true, //nolint:gosec // see above
 		VerifyConnection: func(s tls.ConnectionState) error {
 			var err error
@@ -54,8 +54,8 @@ func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time
 	}
 	if own != nil {
 		own = withoutRoot(own, trust)
-		// The authorities that the server names are ignored: it may not know ours yet, and an agent
-		// without a certificate learns nothing.
+		// The authorities that the server names are ignored: it may not know ours yet, and it must
+		// learn nothing from an agent without a certificate.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
 	}
 	return c
@@ -75,7 +75,7 @@ func withoutRoot(own *tls.Certificate, trust Trust) *tls.Certificate {
 	return own
 }
 
-// verifyServer returns what the standard library does for a client, at a time of our choice.
+// verifyServer performs the standard library's checks of a server at a time of our choice.
 func verifyServer(s tls.ConnectionState, host string, trust Trust, at time.Time) error {
 	if _, err := trust.Verify(s.PeerCertificates, x509.ExtKeyUsageServerAuth, host, at); err != nil {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}

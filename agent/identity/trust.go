@@ -21,19 +21,19 @@ type Trust struct {
 	Issuer string
 }
 
-// Limits on what a peer can make us keep.
+// Limits on what a peer can make this process keep.
 const (
 	mostAuthorities = 8
 	mostChain       = 8
 )
 
-// Fingerprint names a certificate.
+// Fingerprint returns the fingerprint of a certificate.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Digest returns the same for the same set of authorities and the same issuer, and for no other.
+// Digest identifies the set of authorities and the issuer.
 func (t Trust) Digest() string { return DigestOf(t.Prints(), t.Issuer) }
 
 // Prints returns the fingerprints of the authorities.
@@ -45,7 +45,7 @@ func (t Trust) Prints() []string {
 	return prints
 }
 
-// DigestOf returns the digest of a trust of which only the fingerprints are known.
+// DigestOf returns the digest of a trust from its fingerprints.
 func DigestOf(prints []string, issuer string) string {
 	prints = slices.Clone(prints)
 	slices.Sort(prints)
@@ -102,13 +102,13 @@ func (t Trust) DER() [][]byte {
 func (t Trust) PEM() []byte {
 	var b bytes.Buffer
 	for _, c := range t.Authorities {
-		_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a buffer takes everything
+		_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a buffer returns no error
 	}
 	return b.Bytes()
 }
 
-// TrustOf reads authorities in wire format. If one is not an authority's certificate, all are
-// refused: half a trust is none.
+// TrustOf reads authorities in wire format. It refuses all of them if one is not an authority's
+// certificate.
 func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	t := Trust{Issuer: issuer}
 	if len(authorities) == 0 {
@@ -130,7 +130,7 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	return t, nil
 }
 
-// ReadChain reads a certificate in wire format, with the certificates between it and an authority.
+// ReadChain reads a certificate in wire format, with its intermediate certificates.
 func ReadChain(ders [][]byte) ([]*x509.Certificate, error) {
 	if len(ders) == 0 || len(ders) > mostChain {
 		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), mostChain)

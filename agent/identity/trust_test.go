@@ -156,7 +156,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Whatever comes as a request: an error, or a P-256 key; nothing else, and no panic.
+// Any input gives an error or a P-256 key, and never a panic.
 func FuzzReadRequest(f *testing.F) {
 	key, err := NewKey()
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// aws is EC2's instance metadata service, in its version 2 alone: every instance has that.
+// aws reads EC2's instance metadata service. It uses only version 2, which every instance has.
 type aws struct {
 	metadata
 	token string
 	renew time.Time // when to get another token
 }
 
-// tokenTTL is how long a token is asked for: the longest there is.
+// tokenTTL is the requested lifetime of a token: the longest that the service grants.
 const tokenTTL = 6 * time.Hour
 
 const awsAction = "/latest/meta-data/spot/instance-action"
@@ -50,8 +50,8 @@ func (s *aws) look(ctx context.Context) (*sighting, error) {
 	}, nil
 }
 
-// ask gets what a token gives access to. A token may end before its time, when a machine was
-// suspended say: then one more is asked for.
+// ask sends a request with a token. A token may expire early, for example while the machine was
+// suspended: then ask gets one more.
 func (s *aws) ask(ctx context.Context, path string) (answer, error) {
 	fresh := s.token == "" || !time.Now().Before(s.renew)
 	for {

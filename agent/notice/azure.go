@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// azure is the scheduled events of Azure's metadata service.
+// azure reads the scheduled events of Azure's metadata service.
 type azure struct {
 	metadata
-	name string // this machine's, as events have it
+	name string // this machine's name in the events
 }
 
 const (
@@ -32,7 +32,7 @@ func (s *azure) look(ctx context.Context) (*sighting, error) {
 			return nil, err
 		}
 		if a.body == "" || len(a.body) > 200 {
-			return nil, errors.New("read this machine's name: the answer is none")
+			return nil, errors.New("read this machine's name: invalid answer")
 		}
 		s.name = a.body
 	}
@@ -74,8 +74,8 @@ type azureEvent struct {
 	Description string
 }
 
-// ends reports whether the event takes this machine away. A reboot, a freeze or a redeployment
-// gives it back.
+// ends reports whether the event takes this machine away. After a reboot, a freeze or a
+// redeployment the machine is back.
 func (e azureEvent) ends(name string) bool {
 	if e.EventType != "Preempt" && e.EventType != "Terminate" {
 		return false

@@ -1,4 +1,4 @@
-// Package notice watches for the word that a machine will be taken away: its cloud's interruption
+// Package notice watches for notices that a machine will be taken away: its cloud's interruption
 // notice, or a file written on the machine (SPOT-1, DRAIN-3).
 //
 // A [Watcher] asks one source every two seconds and keeps the answer, so that a report never waits
@@ -19,13 +19,13 @@
 //
 // # Invariants
 //
-//   - Only an answer says anything. A source that fails, hangs or talks nonsense leaves what was
-//     known as it was, and is logged once until it works again.
-//   - The same notice seen again is the same: when it was first seen, and when the machine ends,
-//     stay as they were.
-//   - A notice that the source does not show any more is gone.
-//   - Every request has a deadline, and what is read of an answer has a bound. No proxy is used and
-//     no redirect followed: these are addresses of the machine's own host.
-//   - How long is left is told by the source's own clock where it tells one, so the machine's may
-//     be wrong.
+//   - Only an answer changes what is known. A source that fails, hangs or sends garbage changes
+//     nothing, and is logged once until it works again.
+//   - A notice that is seen again keeps the time at which it was first seen and the time at which
+//     the machine ends.
+//   - A notice is gone once the source no longer shows it.
+//   - Every request has a deadline, and the answer a limit. Requests use no proxy and follow no
+//     redirect: these are addresses of the machine's own host.
+//   - The time left is computed with the source's clock where the source sends it, so the machine's
+//     clock may be wrong.
 package notice

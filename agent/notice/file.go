@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// file is a notice written on the machine by an operator, or by a script that watches another
-// source.
+// file is a notice that an operator, or a script that watches another source, writes on the
+// machine.
 type file struct {
 	path string
 	kind string
@@ -20,7 +20,7 @@ type file struct {
 
 func (file) slowAtFirst() bool { return false }
 
-// written is what a file may say.
+// written is the content of such a file.
 type written struct {
 	Kind string `json:"kind"`
 	Why  string `json:"why"`
@@ -36,7 +36,7 @@ func (s file) look(context.Context) (*sighting, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", s.path) // reading one could take for ever
+		return nil, fmt.Errorf("%s is no regular file", s.path) // reading a pipe could block for ever
 	}
 	f, err := os.Open(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +79,8 @@ func (s file) look(context.Context) (*sighting, error) {
 	return found, nil
 }
 
-// parse reads JSON, or lines such as "why: the host is repaired". A line that names nothing is a
-// part of why.
+// parse reads JSON, or lines such as "why: the host is repaired". A line without a key is part of
+// why.
 func parse(text string) (w written, err error) {
 	if strings.HasPrefix(text, "{") {
 		err = json.Unmarshal([]byte(text), &w)

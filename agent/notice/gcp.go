@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// gcp is Compute Engine's metadata server.
+// gcp reads Compute Engine's metadata server.
 type gcp struct{ metadata }
 
 // preemptLeft is how long a preempted machine has to shut down, counted from the moment the notice
@@ -47,7 +47,7 @@ func (s *gcp) value(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if a.header.Get("Metadata-Flavor") != "Google" { // as Google's own clients check
+	if a.header.Get("Metadata-Flavor") != "Google" { // Google's own clients check this too
 		return "", fmt.Errorf("get instance/%s: the answer is not from a metadata server", name)
 	}
 	return a.body, nil

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// mostAnswer bounds what is read of an answer or a file.
+// mostAnswer bounds how much of an answer or a file is read.
 const mostAnswer = 64 << 10
 
-// newClient is for metadata services: nothing stands between them and us.
+// newClient returns a client for metadata services, which are reached directly, without a proxy.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -31,15 +31,15 @@ type metadata struct {
 
 func (metadata) slowAtFirst() bool { return false }
 
-// answer is what a service said.
+// answer is a service's response.
 type answer struct {
 	status int
 	header http.Header
 	body   string
-	now    time.Time // by the service's clock, or else by ours
+	now    time.Time // by the service's clock, else by ours
 }
 
-// ask sends a request without a body. Every status is an answer.
+// ask sends a request without a body. Every status counts as an answer.
 func (m metadata) ask(ctx context.Context, method, path string, header map[string]string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(m.base, "/")+path, nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func (m metadata) ask(ctx context.Context, method, path string, header map[strin
 	return a, nil
 }
 
-// get is ask for what must be there.
+// get is ask for a resource that must exist.
 func (m metadata) get(ctx context.Context, path string, header map[string]string) (answer, error) {
 	a, err := m.ask(ctx, http.MethodGet, path, header)
 	if err == nil && a.status != http.StatusOK {

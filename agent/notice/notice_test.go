@@ -42,7 +42,7 @@ func newService(t *testing.T, answer http.HandlerFunc) *service {
 
 func (s *service) says(answer http.HandlerFunc) { s.answer.Store(&answer) }
 
-// log is what was logged.
+// log collects log entries.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -111,7 +111,7 @@ func (w *watched) goes() {
 	w.awaits("the notice to go", func(n *Notice) bool { return n == nil })
 }
 
-// until waits until a condition holds that no change tells of.
+// until polls for a condition that no change signals.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

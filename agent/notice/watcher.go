@@ -14,18 +14,18 @@ import (
 
 const (
 	defaultEvery    = 2 * time.Second
-	defaultPatience = 3 * time.Second // metadata services are next door
-	// firstPatience is for a source that is switched on by being asked: Azure's takes up to two
-	// minutes.
+	defaultPatience = 3 * time.Second // metadata services are on the machine's own host
+	// firstPatience is the first timeout for a source that the first request switches on: Azure's
+	// takes up to two minutes.
 	firstPatience = 130 * time.Second
 )
 
-// Notice is the word that the machine will end.
+// Notice says that the machine will end.
 type Notice struct {
 	Kind string    // what is to happen, in the source's words
 	Why  string    // for people
 	Seen time.Time // when it was first seen
-	Ends time.Time // when the machine ends, by our own monotonic clock; zero: it is not known
+	Ends time.Time // when the machine ends, by our own monotonic clock; zero: unknown
 }
 
 // The sources.
@@ -36,25 +36,25 @@ const (
 	File  = "file"
 )
 
-// Evacuating is the kind of notice with which the machine's operator asks for it to be emptied:
-// there is time for that (DRAIN-3).
+// Evacuating is the kind of notice with which the machine's operator asks to empty it, which may
+// take its time (DRAIN-3).
 const Evacuating = "evacuating"
 
-// Spec says where notices come from. Zero watches nothing.
+// Spec says where notices come from. The zero value watches nothing.
 type Spec struct {
 	Source   string `json:"source"`             // one of the sources
-	File     string `json:"file,omitempty"`     // of source file
+	File     string `json:"file,omitempty"`     // path of source file
 	Endpoint string `json:"endpoint,omitempty"` // instead of the cloud's own address, such as http://127.0.0.1:8080
-	Kind     string `json:"kind,omitempty"`     // of a file that names none; empty: "notice"
+	Kind     string `json:"kind,omitempty"`     // kind of a notice file that names none; empty: "notice"
 }
 
-// Config may be left as it is.
+// Config is valid as its zero value.
 type Config struct {
-	Every    time.Duration // 0: 2s
-	Patience time.Duration // how long one look may take; 0: 3s
+	Every    time.Duration // interval; 0: 2s
+	Patience time.Duration // timeout of one request; 0: 3s
 }
 
-// Deps are what a Watcher works with.
+// Deps are a Watcher's dependencies.
 type Deps struct {
 	Logger *slog.Logger
 }
@@ -63,12 +63,11 @@ type Deps struct {
 type sighting struct {
 	id        string // unique within its source
 	kind, why string
-	left      time.Duration // until the machine ends, now
+	left      time.Duration // time left until the machine ends
 	timed     bool          // left is known
 }
 
-// source is asked by one goroutine, again and again. A nil sighting without an error means that
-// there is no notice.
+// source is polled by one goroutine. A nil sighting without an error means that there is no notice.
 type source interface {
 	look(ctx context.Context) (*sighting, error)
 	// slowAtFirst reports whether the first answer may take minutes.
@@ -80,11 +79,11 @@ type Watcher struct {
 	cfg     Config
 	log     *slog.Logger
 	changed chan struct{}
-	told    chan struct{} // spec is new
+	told    chan struct{} // signals that spec has changed
 
 	mu     sync.Mutex
 	spec   Spec
-	cut    context.CancelFunc // ends the look that is under way
+	cut    context.CancelFunc // cancels the request under way
 	id     string             // of latest
 	latest *Notice
 }
@@ -106,8 +105,8 @@ func New(cfg Config, deps Deps) (*Watcher, error) {
 	}, nil
 }
 
-// Watch sets what to watch from now on. Setting the same again changes nothing; another source's
-// notice is forgotten.
+// Watch sets the source to watch. Setting the same again changes nothing; the notice of another
+// source is dropped.
 func (w *Watcher) Watch(spec Spec) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,14 +122,14 @@ func (w *Watcher) Watch(spec Spec) {
 	}
 }
 
-// Latest returns the notice that holds now, nil if there is none. It is never changed.
+// Latest returns the present notice, nil if there is none. The caller must not modify it.
 func (w *Watcher) Latest() *Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.latest
 }
 
-// Changed signals that Latest is new.
+// Changed signals that Latest has changed.
 func (w *Watcher) Changed() <-chan struct{} { return w.changed }
 
 // Run watches until the context ends.
@@ -143,7 +142,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		w.mu.Lock()
 		spec := w.spec
 		select {
-		case <-w.told: // it is of this spec
+		case <-w.told: // the answer belongs to this spec
 		default:
 		}
 		w.mu.Unlock()
@@ -223,7 +222,7 @@ func (w *Watcher) look(ctx context.Context, spec Spec, src source, within time.D
 	return nil
 }
 
-// keep takes over what was seen. The caller holds the lock.
+// keep takes what was seen. w.mu must be held.
 func (w *Watcher) keep(found *sighting) {
 	switch {
 	case found == nil && w.latest == nil, found != nil && w.latest != nil && found.id == w.id:

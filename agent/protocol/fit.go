@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fit cuts what a report tells to its bounds, and makes its texts valid: one that cannot be sent,
-// or is not taken, would end the stream. It is for agents; what they were told themselves, as the
-// hash of their configuration, is left alone.
+// Fit cuts a report to its bounds and makes its texts valid: a text that cannot be sent, or is
+// refused, would end the stream. It is for agents. It does not change what they received, such as
+// the hash of their configuration.
 func (x *Report) Fit() *Report {
 	x.Why = Cut(x.Why, MostText)
 	x.Checks = x.Checks[:min(len(x.Checks), MostChecks)]
@@ -38,8 +38,8 @@ func (x *Report) Fit() *Report {
 	return x
 }
 
-// AllRoots returns the directories of a report, or none if they are too many, or one of them is too
-// long or no directory. A part of them would make files look as if they were outside.
+// AllRoots returns the directories of a report, or none if there are too many, or one is too long
+// or no directory. An incomplete list would make files look as if they were outside.
 func AllRoots(dirs []string) []string {
 	if len(dirs) == 0 || len(dirs) > MostRoots {
 		return nil
@@ -52,8 +52,8 @@ func AllRoots(dirs []string) []string {
 	return dirs
 }
 
-// Cut returns the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every
-// report with it.
+// Cut returns the beginning of a text in valid UTF-8. A report with an invalid text cannot be sent
+// at all.
 func Cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= most {

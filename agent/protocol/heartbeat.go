@@ -6,15 +6,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ReportDue returns the age from which a report is replaced though it still stands: a minute, and
-// less where agents send more often than every ten seconds. The next message comes an interval
-// later, so the one nearest to the time is the report.
+// ReportDue returns the age from which a report is replaced even if nothing has changed: a minute,
+// or less for agents that send more often than every ten seconds. The next message follows an
+// interval later, so the message nearest to that age is the report.
 func ReportDue(interval time.Duration) time.Duration {
 	return min(time.Minute, 6*interval) - interval/2
 }
 
-// Stands reports whether an earlier report still says all that others act on. Load, uptime and the
-// progress of checks differ in every report; a heartbeat does without them.
+// Stands reports whether an earlier report still has everything that others act on. Load, uptime
+// and the progress of checks differ in every report; a heartbeat does not need them.
 func (x *Report) Stands(now *Report) bool {
 	if x.GetHealthy() != now.GetHealthy() || x.GetWhy() != now.GetWhy() || len(x.GetChecks()) != len(now.GetChecks()) {
 		return false
@@ -41,7 +41,7 @@ func (x *Report) Stands(now *Report) bool {
 		proto.Equal(x.GetWorkloadExit(), now.GetWorkloadExit()) && sameNotice(x.GetNotice(), now.GetNotice())
 }
 
-// sameNotice reports whether two notices are the same. The time that is left differs in each.
+// sameNotice reports whether two notices are the same. Their time left always differs.
 func sameNotice(a, b *Notice) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -2359,7 +2359,7 @@ type Secret struct {
 	Variable      string                 `protobuf:"bytes,1,opt,name=variable,proto3" json:"variable,omitempty"` // of the environment
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`         // of the secret
 	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
-	Revision      uint64                 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"` // another one is another value, or the same one encrypted anew
+	Revision      uint64                 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"` // another one is another value, or the same one encrypted again
 	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`    // why there is no value; empty: there is one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

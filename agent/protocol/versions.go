@@ -4,11 +4,11 @@ import "fmt"
 
 // The versions of the protocol that this program speaks. A version grows only when the other end
 // must know of a change in order to understand it. Unknown fields are ignored, so most changes need
-// no new version. A release speaks its own version and the one before, because during an upgrade or
-// a rollback the other end may be one release older. TestVersionsSpoken enforces that, and `make
+// no new version. A release speaks its own version and the previous one, because during an upgrade
+// or a rollback the other end may be one release older. TestVersionsSpoken enforces that, and `make
 // check-protocol` compares the messages with the previous release.
 //
-// Versions 2 and 3 come with the same release: the one before it speaks version 1.
+// Versions 2 and 3 come with the same release: the previous release speaks version 1.
 const (
 	Newest = 3
 	Oldest = 1
@@ -19,14 +19,14 @@ const (
 	ManagedFiles = 3
 )
 
-// Versions are those that one side speaks.
+// Versions is the range of versions that one side speaks.
 type Versions struct{ Newest, Oldest uint32 }
 
 // SupportedVersions returns the versions that this program speaks.
 func SupportedVersions() Versions { return Versions{Newest, Oldest} }
 
 // VersionsOf returns the versions that the other end announced. Without a newest version it speaks
-// one only, as release 0.1 did.
+// only one, as release 0.1 did.
 func VersionsOf(oldest, newest uint32) Versions {
 	return Versions{Newest: max(oldest, newest), Oldest: oldest}
 }

@@ -11,7 +11,7 @@ func TestBothSidesSpeakTheNewestVersionThatBothKnow(t *testing.T) {
 		{Versions{2, 1}, VersionsOf(1, 0), 1},
 		{Versions{2, 1}, VersionsOf(1, 2), 2},
 		{Versions{2, 1}, VersionsOf(2, 3), 2},
-		{Versions{2, 1}, VersionsOf(2, 1), 2}, // a newest that cannot be
+		{Versions{2, 1}, VersionsOf(2, 1), 2}, // a newest version below the oldest
 		{Versions{3, 2}, VersionsOf(1, 0), 0},
 		{Versions{2, 1}, VersionsOf(3, 4), 0},
 		{Versions{1, 1}, VersionsOf(2, 0), 0},
@@ -26,8 +26,8 @@ func TestBothSidesSpeakTheNewestVersionThatBothKnow(t *testing.T) {
 	}
 }
 
-// An upgrade goes one release at a time, and can be taken back: each release speaks its own version
-// and the one before.
+// Upgrades go one release at a time and can be taken back: each release speaks its own version and
+// the previous one.
 func TestVersionsSpoken(t *testing.T) {
 	if Oldest < 1 || Oldest > Newest || Newest > 1 && Newest-Oldest < 1 {
 		t.Errorf("this program speaks %s", SupportedVersions())

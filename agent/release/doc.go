@@ -10,6 +10,7 @@
 //
 // # Invariants
 //
-//   - Only Keys.Open returns a statement that may be acted on. Peek is for those that pass it on.
-//   - A statement that has a line which this version does not know is refused.
+//   - Only a statement that Keys.Open has returned may be acted on. Peek is for programs that pass
+//     statements on.
+//   - A statement with a line that this version does not know is refused.
 package release

@@ -22,10 +22,10 @@ type Keys struct {
 	verifiers []note.Verifier
 }
 
-// BuiltIn returns the keys that the program was built with.
+// BuiltIn returns the keys that were built into the program.
 func BuiltIn() (Keys, error) { return ReadKeys(strings.ReplaceAll(built, " ", "\n")) }
 
-// ReadKeys reads public keys, one a line. Empty lines and those that begin with # are left out.
+// ReadKeys reads public keys, one per line. It ignores empty lines and lines that begin with #.
 func ReadKeys(text string) (Keys, error) {
 	var k Keys
 	for line := range strings.Lines(text) {
@@ -68,14 +68,14 @@ func (k Keys) Open(signed string) (Statement, error) {
 	if err != nil {
 		var unverified *note.UnverifiedNoteError
 		if errors.As(err, &unverified) {
-			return Statement{}, errors.New("the statement is signed by none of this machine's release keys")
+			return Statement{}, errors.New("the statement is not signed by any of this machine's release keys")
 		}
 		return Statement{}, fmt.Errorf("the signed statement does not verify: %w", err)
 	}
 	return parse(n.Text)
 }
 
-// Peek reads a signed statement and verifies nothing.
+// Peek reads a signed statement without verifying it.
 func Peek(signed string) (Statement, error) {
 	if len(signed) > MostSigned {
 		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MostSigned)
@@ -88,7 +88,7 @@ func Peek(signed string) (Statement, error) {
 	return parse(unverified.Note.Text)
 }
 
-// NewKey makes a key pair. The name is a part of both, and of each signature.
+// NewKey makes a key pair. The name is part of both keys and of each signature.
 func NewKey(name string) (private, public string, err error) {
 	return note.GenerateKey(rand.Reader, name)
 }

@@ -19,7 +19,7 @@ func key(t *testing.T) (private string, keys release.Keys) {
 	return private, keys
 }
 
-// A statement is what a known key signed, to the letter; anything else is refused.
+// A statement must be exactly what a known key signed; anything else is refused.
 //
 // proves PROV-7
 func TestStatements(t *testing.T) {

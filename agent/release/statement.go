@@ -11,20 +11,21 @@ import (
 // MostSize bounds the size of an agent program.
 const MostSize = 256 << 20
 
-// Statement is what the key signs of one program.
+// Statement is what the key signs about one program.
 type Statement struct {
 	Version  string
 	Platform string // operating system and architecture as Go names them: linux/amd64
 	Size     int64
 	SHA256   string // of the program, in hexadecimal
-	// Downgrade: the program may take the place of a later version.
+	// Downgrade allows the program to replace a later version.
 	Downgrade bool
 }
 
-// title is the first line: a key that also signs something else signs no agent by accident.
+// title is the first line, so that a key that also signs other things cannot sign an agent by
+// accident.
 const title = "leasehold-agent"
 
-// text returns the statement as it is signed.
+// text returns the text to be signed.
 func (s Statement) text() string {
 	downgrade := "refused"
 	if s.Downgrade {
@@ -34,7 +35,7 @@ func (s Statement) text() string {
 		title, s.Version, s.Platform, s.Size, s.SHA256, downgrade)
 }
 
-// Validate checks what is to be signed, and what was.
+// Validate checks a statement before it is signed and after it is verified.
 func (s Statement) Validate() error {
 	sum, err := hex.DecodeString(s.SHA256)
 	switch {
@@ -55,7 +56,7 @@ func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 // errNoStatement means that something else was signed.
 var errNoStatement = errors.New("the signed text is no statement about an agent that this version understands")
 
-// parse reads a statement. Only the very text that text makes is accepted.
+// parse reads a statement. It accepts only the exact text that text makes.
 func parse(signed string) (Statement, error) {
 	lines := strings.Split(signed, "\n")
 	if len(lines) != 7 || lines[0] != title {

@@ -12,9 +12,9 @@
 //
 // # What it does not do
 //
-// It finds a value as it is, as one line of several, in base64, in hex, and as encoded in a URL or
-// in JSON, but not one that a program has otherwise encoded or split. It leaves alone values of
-// fewer than 6 bytes, since they occur in many harmless texts, and values that only an earlier run
-// of the agent received and that have been replaced since. What the workload writes stays in its
-// files on the machine unchanged.
+// It finds a value in plain form, as one line of several, in base64, in hex, and as encoded in a
+// URL or in JSON, but not one that a program has otherwise encoded or split. It does not look for
+// values of fewer than 6 bytes, since they occur in many harmless texts, nor for values that only
+// an earlier run of the agent received and that have been replaced since. What the workload writes
+// stays in its files on the machine unchanged.
 package secrets

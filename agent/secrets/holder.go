@@ -10,8 +10,8 @@ import (
 
 // Told is one secret as a replica sent it.
 type Told struct {
-	Variable string // of the environment
-	Name     string // of the secret
+	Variable string // variable of the environment
+	Name     string // name of the secret
 	Value    []byte
 	Revision uint64
 	Problem  string // why there is no value; "": there is one
@@ -20,22 +20,22 @@ type Told struct {
 // Format prints no value, whatever the verb.
 func (t Told) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", t.Name) }
 
-// Holder is the secrets of one machine. Its methods can be called at any time; on a nil Holder know
+// Holder holds the secrets of one machine. Its methods can be called at any time; a nil Holder has
 // no secrets.
 type Holder struct {
 	mu     sync.Mutex
 	wanted map[string]string // variable → name
-	told   map[string]Told   // variable → what is known
-	number int               // how often any of it changed
+	told   map[string]Told   // variable → what was received
+	number int               // counts changes
 	veil   veil
-	unread bool // there may be secrets in files that were not read yet
+	unread bool // files may have secrets that were not read yet
 }
 
-// New holds nothing yet.
+// New returns a Holder without secrets.
 func New() *Holder { return &Holder{} }
 
-// Want says which secrets there are to be, by variable. What is known of those that were wanted
-// before stays known.
+// Want sets the names of the wanted secrets, by variable. It keeps the values that were received
+// for the same secrets.
 func (h *Holder) Want(wanted map[string]string) {
 	if h == nil {
 		return
@@ -75,7 +75,7 @@ func (h *Holder) Tell(list []Told) bool {
 			continue
 		}
 		if known && was.Problem == "" && t.Problem != "" && t.Revision == was.Revision {
-			continue // this replica cannot read what another one could
+			continue // another replica could read what this one cannot
 		}
 		news = true
 		if t.Problem != "" {
@@ -112,7 +112,7 @@ func (h *Holder) Missing() string {
 		name := h.wanted[variable]
 		switch t, known := h.told[variable]; {
 		case !known:
-			return "no coordinator has told its secrets yet"
+			return "no coordinator has sent its secrets yet"
 		case t.Problem != "":
 			why = append(why, fmt.Sprintf("secret %s (%s): %s", name, variable, t.Problem))
 		}
@@ -120,7 +120,7 @@ func (h *Holder) Missing() string {
 	return strings.Join(why, "; ")
 }
 
-// Blind reports whether secrets are wanted that have not arrived yet.
+// Blind reports whether wanted secrets have not arrived yet.
 func (h *Holder) Blind() bool {
 	if h == nil {
 		return false
@@ -138,7 +138,7 @@ func (h *Holder) Blind() bool {
 	return false
 }
 
-// Environ returns the values that are known, as an environment has them.
+// Environ returns the known values in the form of an environment.
 func (h *Holder) Environ() []string {
 	if h == nil {
 		return nil
@@ -154,8 +154,8 @@ func (h *Holder) Environ() []string {
 	return out
 }
 
-// Hide removes from texts a value that is in no environment, such as the content of a file. The
-// name is what is shown instead.
+// Hide adds a value that is in no environment, such as the content of a file, to those that Veil
+// removes. Texts show the name instead.
 func (h *Holder) Hide(name string, value []byte) {
 	if h == nil {
 		return
@@ -165,7 +165,7 @@ func (h *Holder) Hide(name string, value []byte) {
 	h.veil.add(name, string(value))
 }
 
-// Unread says whether files may have secrets that Hide was not told of yet.
+// Unread says whether files may have secrets that Hide has not received yet.
 func (h *Holder) Unread(unread bool) {
 	if h == nil {
 		return
@@ -178,7 +178,7 @@ func (h *Holder) Unread(unread bool) {
 	h.unread = unread
 }
 
-// Veil returns the text without values.
+// Veil returns the text with all values removed.
 func (h *Holder) Veil(text string) string {
 	if h == nil {
 		return text
@@ -188,8 +188,8 @@ func (h *Holder) Veil(text string) string {
 	return h.veil.over(text)
 }
 
-// VeilEnd returns the end of a longer text without values, also without the rest of one with which
-// it may begin.
+// VeilEnd is Veil for the end of a longer text. It also removes the rest of a value with which the
+// text may begin.
 func (h *Holder) VeilEnd(text []byte) []byte {
 	if h == nil {
 		return text

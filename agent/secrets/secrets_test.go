@@ -98,7 +98,7 @@ func TestWhatIsMissing(t *testing.T) {
 		t.Error("without secrets something is missing")
 	}
 	h.Want(map[string]string{"A": "a", "B": "b"})
-	if h.Missing() != "no coordinator has told its secrets yet" || !h.Blind() {
+	if h.Missing() != "no coordinator has sent its secrets yet" || !h.Blind() {
 		t.Errorf("missing %q, blind %t", h.Missing(), h.Blind())
 	}
 	if !h.Tell([]Told{told("A", "a", "value-a", 1), {Variable: "B", Name: "b", Problem: "there is none"}}) {

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Shortest is how long a value must be, in bytes, to be taken out of texts.
+// Shortest is the length, in bytes, from which a value is removed from texts.
 const Shortest = 6
 
-// longLine is how long a line of a value of several lines must be: shorter ones say little, and
-// stand elsewhere too.
+// longLine is the length from which a line of a multi-line value is removed: shorter lines say
+// little and occur elsewhere too.
 const longLine = 12
 
-// mostForms bounds what is looked for; only values that are replaced very often come near it. The
-// oldest are given up first.
+// mostForms bounds the number of forms; only values that are replaced very often come near it. The
+// oldest are dropped first.
 const mostForms = 2000
 
-// form is a text that gives a secret away.
+// form is a text that would reveal a secret.
 type form struct{ text, instead string }
 
-// veil takes values out of texts.
+// veil removes values from texts.
 type veil struct {
 	forms []form // oldest first
-	order []form // longest first, so that no part of a longer one is left over
+	order []form // longest first, so that no part of a longer form is left over
 }
 
-// NewVeil takes these values, by name, out of texts.
+// NewVeil returns a function that removes these values, by name, from texts.
 func NewVeil(values map[string]string) func(text string) string {
 	var v veil
 	for name, value := range values {
@@ -52,8 +52,8 @@ func (v *veil) add(name, value string) {
 	put(hex.EncodeToString([]byte(value)), Shortest)
 	put(strings.ToUpper(hex.EncodeToString([]byte(value))), Shortest)
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		// Within a longer text it begins at one of three places; the characters at both ends depend
-		// on what stands beside it.
+		// In base64 of a longer text the value begins at one of three offsets; the characters at
+		// both ends depend on their neighbours.
 		for before := range 3 {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
 			from := (before*8 + 5) / 6
@@ -83,7 +83,7 @@ func (v *veil) over(text string) string {
 	return text
 }
 
-// overEnd also takes out what a cut has left of a form at the beginning.
+// overEnd also removes the rest of a form that a cut has left at the beginning.
 func (v *veil) overEnd(text string) string {
 	text = v.over(text)
 	for _, f := range v.order {

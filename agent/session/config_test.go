@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Each duration of a welcome replaces the one before, and one that is absent keeps it.
+// Each duration in a welcome replaces the previous one; an absent one keeps it.
 //
 // proves DET-14
 func TestWelcomeSetsTheWaits(t *testing.T) {
@@ -75,8 +75,8 @@ func TestWelcomeSetsTheWaits(t *testing.T) {
 	}
 }
 
-// An agent that starts again goes on with the lease of the run before: it counts from when that run
-// renewed it last. With half of that known there is no lease to count.
+// A restarted agent continues the lease of the previous run: it counts from that run's last
+// renewal. If only half of that is known, there is no lease.
 //
 // proves SAFE-9
 func TestLeaseOfTheRunBefore(t *testing.T) {
@@ -114,8 +114,7 @@ func TestLeaseOfTheRunBefore(t *testing.T) {
 	}
 }
 
-// Memory is copied on its way in and out: neither the caller's list nor one that was ordered to be
-// remembered is shared.
+// Memory is copied on its way in and out: it shares neither the caller's list nor one in an order.
 func TestMemoryIsNotShared(t *testing.T) {
 	cfg := ordered("z")
 	cfg.Memory.Replicas = []string{"a", "b"}
@@ -138,12 +137,12 @@ func TestNoRoom(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		random float64
-		after  []time.Duration // what each replica in turn says, at the time 0
+		after  []time.Duration // the answers of the replicas in turn, at time 0
 		want   time.Duration   // when the agent comes back
 		to     string
 		keep   []bool // whether each connection is kept
 	}{
-		{"without jitter: at the time that was told", 0, []time.Duration{8 * second}, 8 * second, "a", []bool{true}},
+		{"without jitter: at the given time", 0, []time.Duration{8 * second}, 8 * second, "a", []bool{true}},
 		{
 			"with jitter: up to an eighth later", 0.5,
 			[]time.Duration{8 * second},
@@ -236,8 +235,8 @@ func TestAWelcomeEndsTheBooking(t *testing.T) {
 	}
 }
 
-// Room that was promised for a time that has passed, since another replica took long to say no, is
-// asked for at once.
+// If the promised time has passed because another replica took long to refuse, the replica is asked
+// at once.
 func TestAPromiseOfRoomThatIsDue(t *testing.T) {
 	c := New(ordered("a", "b"))
 	c.cfg.Rand = func() float64 { return 0 }
@@ -343,8 +342,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A process counts as frozen when it was woken later than by half an interval, and by at least a
-// second: less is what a busy machine does.
+// A process counts as frozen if it wakes later than by half an interval, and by at least a second:
+// a busy machine causes shorter delays.
 //
 // proves DET-14
 func TestWhatCountsAsFrozen(t *testing.T) {
@@ -405,7 +404,7 @@ func TestWaitsOfAFrozenAgent(t *testing.T) {
 		t.Errorf("the next report was not due: ordered %q, want one at once all the same", got)
 	}
 
-	// b is asked at 4s, and has to answer by 9s; the report of 4s is overdue at 9s, too, the report of
+	// b is asked at 4s and must answer by 9s; the report of 4s is overdue at 9s, too, the report of
 	// 0s at 5s.
 	c = welcomedByA()
 	c.Step(at(4*second), ack(1, 1, 7))

@@ -19,7 +19,7 @@ func (c *Session) pass(now time.Time) []Order {
 	if l := c.serving; l != nil && !l.overdue.IsZero() {
 		switch {
 		case now.Sub(l.heard) >= max(c.ttl, c.cfg.ReportInterval):
-			// Nothing was heard for as long as a lease lasts: there is no reason to stay.
+			// Nothing was received for as long as a lease lasts, so there is no reason to stay.
 			c.serving, c.restless = nil, false
 			c.lost(now, l)
 			orders = append(orders, Close{Stream: l.stream, Goodbye: protocol.Goodbye_MOVING, Why: "no answer"},
@@ -56,8 +56,8 @@ func (c *Session) try(now time.Time) []Order {
 	}
 	address, ok := c.replicas.after(avoid, c.wide())
 	if !ok {
-		// No other replica is known. A new list or the end of this stream changes that; until then look
-		// rarely.
+		// No other replica is known. A new list or the end of this stream changes that; until then
+		// look rarely.
 		c.tryAt = now.Add(c.cfg.ReconnectMax)
 		return nil
 	}
@@ -71,35 +71,35 @@ func (c *Session) try(now time.Time) []Order {
 	}
 }
 
-// round returns how many replicas there are to be asked.
+// round returns the number of replicas in the rotation.
 func (c *Session) round() int {
 	n := len(c.replicas.known)
 	switch {
 	case c.serving != nil:
-		n-- // the one that we have is not among them
+		n-- // the replica in use is not among them
 	case c.wide():
 		n += len(c.replicas.extras)
 	}
 	return max(1, n)
 }
 
-// wide reports whether the bootstrap document's replicas are asked too: when those that were told
-// last all failed.
+// wide reports whether to ask the bootstrap document's replicas too: when all replicas of the last
+// list failed.
 func (c *Session) wide() bool { return c.serving == nil && c.failures > len(c.replicas.known) }
 
-// grow makes the agent look for another replica while it stays with the one it has.
+// grow makes the agent look for another replica while it stays with the present one.
 func (c *Session) grow(now time.Time, text, why string) []Order {
 	if c.restless {
 		return nil
 	}
 	c.restless = true
-	// A replica that welcomes and then renews nothing counts as a failure: going round between such
-	// must not be a race.
+	// A replica that welcomes and then renews nothing counts as a failure, so that the agent does
+	// not cycle through such replicas at full speed.
 	c.lost(now, c.serving)
 	return []Order{Note{Warn: true, Text: text, Replica: c.serving.address, Why: why}}
 }
 
-// lost sets when to try again after this stream: at once if it was good, else later and later
+// lost sets when to try again after this stream: at once if it was good, else with growing delays
 // (DET-14).
 func (c *Session) lost(now time.Time, l *line) {
 	if l.proved {
@@ -108,11 +108,11 @@ func (c *Session) lost(now time.Time, l *line) {
 	c.failed(now)
 }
 
-// failed sets when to try again. The first failure after an acknowledgement may be this one
-// replica's alone, so the next is asked at once. The same goes for a round through all replicas:
-// one that is there must not wait for others that are gone. Between rounds the wait has full jitter
-// under a ceiling that doubles (DET-14), so an agent is back at a replica that returns within the
-// longest wait and one round: what a leader gives it before it counts as lost (SAFE-1).
+// failed sets when to try again. The first failure after an acknowledgement may concern this one
+// replica, so the next is asked at once. The same applies to a round through all replicas: those
+// that are up must not wait for others that are gone. Between rounds the wait has full jitter under
+// a ceiling that doubles (DET-14), so an agent returns to a replica that comes back within the
+// longest wait and one round. That is the time a leader gives it before it counts as lost (SAFE-1).
 func (c *Session) failed(now time.Time) {
 	c.failures++
 	round := c.round()
@@ -134,10 +134,10 @@ func (c *Session) failed(now time.Time) {
 	c.tryAt = now.Add(time.Duration(c.cfg.Rand() * float64(min(ceiling, c.cfg.ReconnectMax))))
 }
 
-// book records when a replica that has no room now may be asked again. All others are asked first,
-// then this one at that time or a little later: it has given every agent a different time. No wait
-// is longer than usual, so that a leader knows by when agents are back (SAFE-1). book reports
-// whether no other replica has room sooner.
+// book records when a replica without room may be asked again. All others are asked first, then
+// this one at that time or a little later: it has given each agent a different time. No wait is
+// longer than usual, so that a leader knows by when agents are back (SAFE-1). book reports whether
+// no other replica has room sooner.
 func (c *Session) book(now time.Time, l *line, after time.Duration) (soonest bool) {
 	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
@@ -147,12 +147,12 @@ func (c *Session) book(now time.Time, l *line, after time.Duration) (soonest boo
 	}
 	c.replicas.last = before(c.replicas, c.booking.address)
 	c.tryAt, c.booking = c.booking.at, booking{}
-	c.failures = min(c.failures, len(c.replicas.known)) // replicas that answer are there: no others have to be looked for
+	c.failures = min(c.failures, len(c.replicas.known)) // replicas that answer are up, so others need not be looked for
 	return soonest
 }
 
-// waitFor returns how long to wait for a replica that has told us to come again after so long: a
-// little longer, as it has told everybody another time.
+// waitFor returns how long to wait for a replica that asked us to return after some time. It adds
+// little jitter, since the replica gave each agent another time.
 func (c *Session) waitFor(after time.Duration) time.Duration {
 	most := c.cfg.ReconnectMax
 	if after > most {
@@ -161,19 +161,20 @@ func (c *Session) waitFor(after time.Duration) time.Duration {
 	return after + time.Duration(c.cfg.Rand()*float64(min(after/8, most-after)))
 }
 
-// unknownRound is how often an agent without a record asks the replica whose connection it has,
-// before it asks all replicas again. They read the same etcd, and if all records are lost,
-// handshakes with each replica at each try would cost more than all else that the replicas do.
+// unknownRound is how often an agent without a record asks the replica that it is connected to
+// before it asks all replicas again. All replicas read the same etcd, and if all records are lost,
+// handshakes with each replica at each attempt would cost more than everything else that the
+// replicas do.
 const unknownRound = 8
 
-// unrecorded sets when to ask again after a replica has said that there is no record of the
-// instance. At first all replicas are asked, then mostly this one, at about the longest wait, for
-// as long as it takes (SAFE-14). It reports whether to keep the connection.
+// unrecorded sets when to ask again after a replica has said that the instance has no record. At
+// first it asks all replicas, then mostly this one, at about the longest wait, for as long as it
+// takes (SAFE-14). It reports whether to keep the connection.
 func (c *Session) unrecorded(now time.Time, l *line, after time.Duration) (keep bool) {
 	c.unknown++
-	keep = after > 0 // else the replica is of an earlier release, and ends the connection
+	keep = after > 0 // otherwise the replica is of an earlier release, and ends the connection
 	if !keep {
-		after = 2 * c.cfg.ReconnectMax // told makes that a wait with jitter
+		after = 2 * c.cfg.ReconnectMax // waitFor turns that into a wait with jitter
 	}
 	round := c.round()
 	if c.unknown < round || c.unknown%unknownRound < round {
@@ -185,12 +186,12 @@ func (c *Session) unrecorded(now time.Time, l *line, after time.Duration) (keep 
 	}
 	c.booking = booking{}
 	c.replicas.last = before(c.replicas, l.address)
-	c.failures = 0 // the replica is there, and so is etcd
+	c.failures = 0 // the replica and etcd are up
 	c.tryAt = now.Add(c.waitFor(after))
 	return keep
 }
 
-// rest waits about as long as the agent ever does.
+// rest waits for about the agent's longest wait.
 func (c *Session) rest(now time.Time) {
 	half := c.cfg.ReconnectMax / 2
 	c.failures++

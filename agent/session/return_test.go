@@ -10,8 +10,8 @@ import (
 )
 
 // An agent whose replicas were all away for an hour is back at the one that returned within the
-// longest wait and one round through the dead addresses: so long a leader waits before it judges
-// anyone lost.
+// longest wait and one round through the dead addresses: a leader waits that long before it judges
+// an instance lost.
 //
 // proves DET-14, SAFE-1
 func TestIsBackWithinTheLongestWaitAndOneRound(t *testing.T) {
@@ -83,9 +83,9 @@ func timeToReturn(known, bootstrap []string, deadFor time.Duration, seed uint64)
 	}
 }
 
-// An agent that looks for another replica may have reports acknowledged meanwhile. A welcome that
-// took long does not make its lease older than it is, as long as it is the same lease: else it
-// could fence itself though its lease was renewed all the time.
+// While an agent looks for another replica, reports may be acknowledged. A slow welcome does not
+// make its lease older, as long as the lease is the same: otherwise the agent could fence itself
+// although its lease was renewed all the time.
 //
 // proves SAFE-9
 func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
@@ -110,8 +110,8 @@ func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
 	}
 }
 
-// A welcome without a lease grants one that was never renewed: it counts from when the stream was
-// opened, whatever the stream before had acknowledged.
+// A welcome without a lease grants a new one: it counts from when the stream was opened, regardless
+// of what the previous stream had acknowledged.
 //
 // proves SAFE-9
 func TestAWelcomeWithoutALeaseCountsFromItsStream(t *testing.T) {

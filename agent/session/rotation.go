@@ -5,8 +5,8 @@ import "slices"
 // rotation is the order in which replicas are asked. Each agent has its own, so that the agents of
 // a replica that is lost spread over all others.
 type rotation struct {
-	known  []string // told by replicas
-	extras []string // from the bootstrap document, where not known: may be long gone
+	known  []string // the last list from a replica
+	extras []string // from the bootstrap document, without those in known: may be long gone
 	last   string   // the one asked last
 }
 
@@ -26,8 +26,8 @@ func (r rotation) same(list []string) bool {
 	return slices.Equal(a, b)
 }
 
-// after returns the replica to ask next: the one behind the last, never the one to avoid. The
-// bootstrap document's are asked only if wide.
+// after returns the replica to ask next: the one after last, never the one to avoid. The bootstrap
+// document's are asked only if wide.
 func (r rotation) after(avoid string, wide bool) (string, bool) {
 	all := r.known
 	if wide {
@@ -42,7 +42,7 @@ func (r rotation) after(avoid string, wide bool) (string, bool) {
 	return "", false
 }
 
-// shuffled returns the list in an order of its own, without blanks, doubles and what is in except.
+// shuffled returns the list in random order, without blanks, duplicates and the replicas in except.
 func shuffled(list, except []string, random func() float64) []string {
 	var out []string
 	for _, a := range list {

@@ -7,16 +7,16 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Stream names one stream of this run of the agent; it grows.
+// Stream numbers the streams of this run of the agent, in ascending order.
 type Stream uint64
 
-// Memory is what must outlive the agent.
+// Memory is the state that must outlive the agent.
 type Memory struct {
 	Epoch    uint64   // of the last stream that was opened
 	Lease    int64    // the last lease known, 0 if none
-	Replicas []string // the last list of replicas that a replica gave
-	// Condemned is what the agent was told of the record that ended its instance; zero: nothing of
-	// the kind. Only a welcome takes it back.
+	Replicas []string // the last list of replicas received from a replica
+	// Condemned describes the record that ended this instance, as a replica reported it; zero:
+	// none. Only a welcome clears it.
 	Condemned Condemnation
 }
 
@@ -27,47 +27,48 @@ type Condemnation struct {
 	Phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
 }
 
-// Holds reports whether it is evidence. A replica of an earlier release names no record: what it
-// calls retired may only be absent.
+// Holds reports whether this is evidence. A replica of an earlier release names no record: an
+// instance that it calls retired may merely have none.
 func (c Condemnation) Holds() bool {
 	return c.Revision > 0 && (c.Phase == protocol.PhaseDeleting || c.Phase == protocol.PhaseGone)
 }
 
-// Config is where an agent begins.
+// Config is an agent's initial state.
 type Config struct {
-	Bootstrap      []string // replicas known when the machine was made; the last resort
+	Bootstrap      []string // replicas known when the machine was created; the last resort
 	Memory         Memory   // of the run before
 	ReportInterval time.Duration
 	ReconnectMin   time.Duration
 	ReconnectMax   time.Duration
-	AnswerTimeout  time.Duration  // how long a replica may take from dial to welcome; 0: protocol.AnswerTimeout
-	Renewed        time.Time      // from when the lease of the run before counts, if that is known
-	LeaseTTL       time.Duration  // of that lease
+	AnswerTimeout  time.Duration  // time for a replica from dial to welcome; 0: protocol.AnswerTimeout
+	Renewed        time.Time      // when the previous run's lease began, if known
+	LeaseTTL       time.Duration  // duration of that lease
 	Rand           func() float64 // in [0,1): jitter, and the order of replicas
 }
 
-// thawGrace is how long a stream may take to answer once a frozen agent runs again: the answers to
-// what it sent before may still wait in its socket, so it is not judged by the time that it slept.
+// thawGrace is how long a stream may take to answer once a frozen agent runs again. Answers to
+// earlier messages may still wait in its socket, so the time that the agent was frozen does not
+// count against the stream.
 const thawGrace = time.Second
 
-// line is one stream, as far as deciding goes.
+// line is the session's view of one stream.
 type line struct {
 	stream  Stream
 	address string
 	opened  time.Time
-	due     time.Time // until when a welcome must have come
-	waiting bool      // the replica has told us to wait for our turn
-	moving  bool      // the replica asked us to go
+	due     time.Time // deadline for the welcome
+	waiting bool      // the replica has asked us to wait for our turn
+	moving  bool      // the replica has asked us to leave
 	proved  bool      // it acknowledged at least one report
 
 	sequence uint64
 	unacked  []sent    // oldest first
-	overdue  time.Time // when the oldest answer is overdue, zero if none is awaited
-	heard    time.Time // when it last said anything
+	overdue  time.Time // when the oldest answer is overdue; zero if none is awaited
+	heard    time.Time // when the last message arrived
 }
 
-// booking is when a replica that has no room for us now has told us to come again; the soonest, if
-// several have.
+// booking is the time at which a replica without room has asked us to return; the soonest, if there
+// are several.
 type booking struct {
 	address string
 	at      time.Time // zero: there is none
@@ -78,16 +79,16 @@ type sent struct {
 	at       time.Time
 }
 
-// unackedMost bounds what is remembered of a silent stream. What is dropped are the newer ones, so
-// an acknowledgement is counted from earlier than it need be, never from later.
+// unackedMost bounds what is remembered of a silent stream. The newer reports are dropped, so an
+// acknowledgement counts from an earlier time than necessary, never from a later one.
 const unackedMost = 64
 
-// Session is the state. It is not safe for concurrent use.
+// Session is the state of an agent's session. It is not safe for concurrent use.
 type Session struct {
 	cfg      Config
 	memory   Memory
 	replicas rotation
-	streams  Stream // the last one named
+	streams  Stream // the highest stream number
 
 	serving  *line
 	trying   *line
@@ -95,20 +96,20 @@ type Session struct {
 
 	booking booking
 
-	unknown  int  // how often in a row a replica said that there is no record, since the last welcome
+	unknown  int  // how often a replica said that there is no record, since the last welcome
 	failures int  // in a row, since the last acknowledgement
-	stale    bool // the last refusal was for a stale epoch: a second one in a row is a failure
+	stale    bool // the last refusal was for a stale epoch; a second one in a row is a failure
 	tryAt    time.Time
 	reportAt time.Time
 
-	renewed time.Time // the lease runs from here
+	renewed time.Time // the lease counts from here
 	ttl     time.Duration
 
 	wake time.Time
 	left bool
 }
 
-// New begins with no stream and the first attempt due at once.
+// New returns a Session without a stream, whose first attempt is due at once.
 func New(cfg Config) *Session {
 	set := func(to *time.Duration, otherwise time.Duration) {
 		if *to <= 0 {
@@ -128,7 +129,7 @@ func New(cfg Config) *Session {
 	return c
 }
 
-// Event is something that happened. A nil Event means that time passed.
+// Event is an input of Step. A nil Event means that time has passed.
 type Event interface{ event() }
 
 // Heard is a message from a replica.
@@ -137,11 +138,11 @@ type Heard struct {
 	Message *protocol.GatewayMessage
 }
 
-// Ended reports that a stream is gone or could not be opened.
+// Ended reports that a stream has ended or could not be opened.
 type Ended struct {
 	Stream Stream
 	Err    error
-	Told   bool // the log has it already
+	Told   bool // it is logged already
 }
 
 // Changed reports that there is something to send before the interval is over (DET-1).
@@ -151,14 +152,14 @@ func (Heard) event()   {}
 func (Ended) event()   {}
 func (Changed) event() {}
 
-// Order is something to do.
+// Order is an output of Step, for the shell to carry out.
 type Order interface{ order() }
 
-// Remember asks for Memory to be written where it outlives the agent. Failing to is no reason to
-// stop: a replica tells the epoch that it knows.
+// Remember asks for Memory to be written where it outlives the agent. The agent continues if that
+// fails: a replica sends the epoch that it knows.
 type Remember struct{ Memory Memory }
 
-// Open asks for a stream, with a Hello of this epoch and lease.
+// Open asks for a stream, with a Hello that has this epoch and lease.
 type Open struct {
 	Stream  Stream
 	Address string
@@ -172,37 +173,36 @@ type Report struct {
 	Sequence uint64
 }
 
-// Close asks for a stream to be ended, after the goodbye if there is one. Nothing is heard of it
-// any more.
+// Close asks for a stream to be ended, after the goodbye if there is one. Nothing more is received
+// from it.
 type Close struct {
 	Stream  Stream
-	Goodbye protocol.Goodbye_Kind // unspecified: none, cut it
+	Goodbye protocol.Goodbye_Kind // unspecified: no goodbye
 	Why     string
-	// its connection, in the place of the one that is warm: the replica takes us soon, and a
-	// handshake is what it has no time for
+	// keeps its connection in the place of the warm one: the replica will take us soon, and has no
+	// time for handshakes
 	Keep bool
 }
 
 // Warm asks for a connection to this replica to be kept ready beside the one in use, so that moving
-// over costs no handshake (SAFE-11). It replaces the one asked for before; an empty address asks
-// for none.
+// costs no handshake (SAFE-11). It replaces the previous Warm; an empty address asks for none.
 type Warm struct {
 	Address string
-	// After is when to make it, at random: all agents hear of a new replica at once, and it has no
-	// time for the handshakes of all of them.
+	// After is when to make the connection, with jitter: all agents learn of a new replica at once,
+	// and it has no time for handshakes with all of them.
 	After time.Duration
 }
 
-// Workload orders that the workload may run, or must not.
+// Workload says that the workload may run, or must not.
 type Workload struct {
 	Run bool
 	Why string
 }
 
-// Wanted hands on what a replica wants of the agent.
+// Wanted passes on the state that a replica wants.
 type Wanted struct{ Wanted *protocol.Wanted }
 
-// Note is a change of state that is worth a line in the log.
+// Note is a change of state for the log.
 type Note struct {
 	Warn    bool
 	Text    string
@@ -219,12 +219,12 @@ func (Workload) order() {}
 func (Wanted) order()   {}
 func (Note) order()     {}
 
-// Wake returns when to call Step with nil, if nothing happens before; zero if time alone changes
+// Wake returns when to call Step with nil if nothing happens before; zero if time alone changes
 // nothing.
 func (c *Session) Wake() time.Time { return c.wake }
 
-// Renewed returns from when the lease counts, by the agent's own clock, and how long it lasts from
-// then at the least; zero while none is known (SAFE-9).
+// Renewed returns when the lease began, by the agent's own clock, and its least duration; zero
+// while no lease is known (SAFE-9).
 func (c *Session) Renewed() (from time.Time, ttl time.Duration) {
 	if c.renewed.IsZero() {
 		return time.Time{}, 0

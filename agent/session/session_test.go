@@ -95,8 +95,8 @@ func coordinators(s Stream, list ...string) Event {
 
 func ended(s Stream) Event { return Ended{Stream: s, Err: errors.New("reset")} }
 
-// words renders orders without notes, and without memories unless they matter: those stand before
-// each open and have the same epoch.
+// words renders orders without notes, and without memories unless they matter: a memory precedes
+// each open and has the same epoch.
 func words(orders []Order) string {
 	var out []string
 	for _, o := range orders {
@@ -319,8 +319,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// Whatever happens, in whatever order: the agent never stands still, never runs in circles, has at
-// most two streams, and never uses an epoch twice.
+// For any events in any order, the agent never stops trying, never loops, has at most two streams,
+// and never uses an epoch twice.
 //
 // proves DET-14, DET-18
 func TestAlwaysOnItsWay(t *testing.T) {
@@ -402,7 +402,7 @@ func leaseEnds(c *Session) time.Time {
 	return from.Add(ttl)
 }
 
-// What the log has already is not noted again; the next replica's turn comes all the same.
+// What is logged already is not noted again; the next replica is asked all the same.
 func TestWhatIsToldAlreadyIsNotNoted(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		c := New(ordered("a", "b"))

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Step takes in one event and returns what to do about it and about the time that has passed.
+// Step takes an event and returns the orders for it and for the time that has passed.
 func (c *Session) Step(now time.Time, ev Event) []Order {
 	if c.left {
 		return nil
@@ -29,12 +29,12 @@ func (c *Session) Step(now time.Time, ev Event) []Order {
 	return orders
 }
 
-// overslept: the caller came much later than it was asked to, so the process was frozen or starved.
+// overslept: the caller came much later than it should have, so the process was frozen or starved.
 func (c *Session) overslept(now time.Time) bool {
 	return !c.wake.IsZero() && now.Sub(c.wake) > max(c.cfg.ReportInterval/2, thawGrace)
 }
 
-// thaw gives what was under way a fresh, short time, and makes what was waited for due now.
+// thaw gives open streams a new, short deadline, and makes waits end now.
 func (c *Session) thaw(now time.Time) {
 	if c.serving != nil {
 		c.serving.heard = now
@@ -118,7 +118,7 @@ func (c *Session) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	c.ttl = 3*c.cfg.ReportInterval + 2*time.Second
 	set(&c.ttl, w.GetLeaseTtl().AsDuration())
 	if w.GetLease() == 0 || w.GetLease() != c.memory.Lease || l.opened.After(c.renewed) {
-		c.renewed = l.opened // else the stream before has had the same lease renewed later
+		c.renewed = l.opened // otherwise the previous stream has renewed the same lease later
 	}
 	c.reportAt = now
 
@@ -133,8 +133,8 @@ func (c *Session) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	return append(orders, c.warm())
 }
 
-// waits grants a replica that asked us to wait for our turn the time that it asked for, once, and
-// no more than the usual longest wait.
+// waits grants a replica that asked us to wait for our turn the requested time, once, and no more
+// than the usual longest wait.
 func (c *Session) waits(now time.Time, most time.Duration) []Order {
 	l := c.trying
 	if l.waiting || most <= 0 {
@@ -144,10 +144,10 @@ func (c *Session) waits(now time.Time, most time.Duration) []Order {
 	if due := now.Add(min(most, c.cfg.ReconnectMax)); due.After(l.due) {
 		l.due = due
 	}
-	return []Order{Note{Text: "replica has many agents to let in, and this one waits", Replica: l.address}}
+	return []Order{Note{Text: "replica has many agents to admit, and this one waits", Replica: l.address}}
 }
 
-// warm keeps a connection ready to the replica that would be next.
+// warm keeps a connection ready to the replica that is next.
 func (c *Session) warm() Order {
 	next, _ := c.replicas.after(c.serving.address, false)
 	return Warm{Address: next, After: time.Duration(c.cfg.Rand() * float64(c.cfg.ReconnectMax))}
@@ -197,8 +197,8 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	}
 	switch reason {
 	case protocol.Refused_RETIRED:
-		// A replica answers for etcd: it compares the record in a transaction. So its answer holds
-		// for all streams.
+		// A replica's answer counts as etcd's: it compares the record in a transaction. So the
+		// answer holds for all streams.
 		for _, other := range []*line{c.serving, c.trying} {
 			if other != nil {
 				orders = append(orders, Close{Stream: other.stream})
@@ -210,7 +210,7 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 			if condemned.Revision <= known.Revision {
 				return orders
 			}
-			c.memory.Condemned = condemned // the record was written anew: what has stopped, has stopped for that
+			c.memory.Condemned = condemned // the record was written again; the workload is stopped already
 			return append(orders, c.remember())
 		}
 		c.memory.Condemned = condemned
@@ -221,7 +221,7 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 			orders[0] = Close{Stream: l.stream, Keep: true}
 		}
 		if c.unknown > 1 {
-			return orders // the log has it
+			return orders // it is logged already
 		}
 		note.Text = "no coordinator has a record of this instance: its workload runs on"
 		return append(orders, note)
@@ -238,8 +238,8 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 		return orders
 
 	case protocol.Refused_SUPERSEDED:
-		// Our own next stream does that to the one before it; anything else is a second agent for
-		// this instance.
+		// Our own next stream supersedes the previous one; anything else is a second agent for this
+		// instance.
 		if c.trying != nil {
 			return orders
 		}
@@ -248,21 +248,21 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 			return orders
 		}
 		if c.streams > l.stream {
-			// It is one of ours that was given up, and came through late. To wait for long would
+			// It is one of our own abandoned streams, which came through late. A long wait would
 			// cost us our lease.
 			c.lost(now, l)
-			note.Text = "a stream that was given up has come through, and ended this one"
+			note.Text = "an abandoned stream has been accepted, and has ended this one"
 			return append(orders, note)
 		}
 		c.rest(now)
-		note.Text = "another agent speaks for this instance: look for a second copy of this machine"
+		note.Text = "another agent connects as this instance: look for a second copy of this machine"
 		return append(orders, note)
 
 	case protocol.Refused_BOOT_CONFLICT, protocol.Refused_WRONG_SHARD, protocol.Refused_MALFORMED:
 		c.rest(now)
 		return append(orders, note)
 
-	default: // UNAVAILABLE, or a reason that only a newer replica knows: another replica may take us
+	default: // UNAVAILABLE, or a reason that only a newer replica knows: another replica may accept us
 		c.lost(now, l)
 		if after := r.GetAfter().AsDuration(); after > 0 {
 			soonest := c.book(now, l, after)
@@ -295,8 +295,7 @@ func (c *Session) ended(now time.Time, ev Ended) []Order {
 	return []Order{Note{Warn: true, Text: text, Replica: l.address, Why: why}}
 }
 
-// learn takes in a list of replicas and reports whether it changed anything. An empty list is
-// ignored.
+// learn takes a list of replicas and reports whether anything changed. It ignores an empty list.
 func (c *Session) learn(now time.Time, list []string) bool {
 	list = shuffled(list, nil, c.cfg.Rand)
 	if len(list) == 0 || c.replicas.same(list) && len(c.memory.Replicas) > 0 {

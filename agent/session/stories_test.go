@@ -20,7 +20,7 @@ func joined(others ...string) []step {
 	}
 }
 
-// story is what happens to an agent, and what it orders.
+// story is a sequence of events and the expected orders.
 type story struct {
 	cfg   Config
 	begin []step
@@ -102,8 +102,8 @@ func stories() map[string]story {
 			{0, nil, "open 1 a epoch 1 lease 0"},
 			{0, crowded(1, 4*second), "close 1 and keep"},
 			{3 * second, nil, ""},
-			{3 * second / 2, nil, "open 2 a epoch 2 lease 0"}, // a little later than it was told
-			{0, crowded(2, 3*second), "close 2 and keep"},     // however often: it is there
+			{3 * second / 2, nil, "open 2 a epoch 2 lease 0"}, // a little later than requested
+			{0, crowded(2, 3*second), "close 2 and keep"},     // however often: the replica is up
 			{27 * second / 8, nil, "open 3 a epoch 3 lease 0"},
 			{0, welcome(3, 7, "a"), "warm , report 3.1"},
 		}},
@@ -138,7 +138,7 @@ func stories() map[string]story {
 			{0, refused(4, protocol.Refused_UNAVAILABLE, 0), "close 4 cut"},
 			{2 * second, nil, "report 1.3"},
 			{0, ack(1, 3, 7), ""},
-			{5 * second, nil, "report 1.4"}, // b is not asked any more
+			{5 * second, nil, "report 1.4"}, // b is no longer asked
 		}},
 		"not renewed, and there is no other replica: stays": {ordered("a"), joined(), []step{
 			{5 * second, nil, "report 1.2"},
@@ -202,7 +202,7 @@ func stories() map[string]story {
 				{5 * second, nil, "report 1.2"},
 				{2 * second, Changed{}, "report 1.3"},
 				{0, ack(1, 2, 7), ""},
-				{0, ack(1, 2, 7), ""}, // told twice
+				{0, ack(1, 2, 7), ""}, // received twice
 				{5 * second, nil, "report 1.4, open 2 b epoch 2 lease 7"},
 			},
 		},
@@ -307,7 +307,7 @@ func stories() map[string]story {
 			{0, unrecorded(2), "close 2 and keep"},
 			{5 * second, nil, "report 1.3"},
 			{0, ack(1, 3, 7), ""},
-			{5 * second, nil, "report 1.4"}, // b is not asked any more
+			{5 * second, nil, "report 1.4"}, // b is no longer asked
 		}},
 		"retired without a record, as a replica of an earlier release says it: the same as no record": {ordered("a",
 			"b"), joined("b"), []step{

@@ -15,10 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/stories.txt instead of comparing it")
 
-// The stories once more, with everything that TestStories leaves out: what is remembered, what the
-// log is told, how warm connections are kept, since when the lease counts, and when the agent wants
-// to be woken. A change of any of these shows as a difference of testdata/stories.txt. go test
-// ./agent/session -run TestTranscript -update writes it anew.
+// TestTranscript plays the stories with everything that TestStories leaves out: what is remembered
+// and logged, how warm connections are kept, when the lease began, and when the agent wants to
+// wake. A change of any of these shows as a difference in testdata/stories.txt. go test
+// ./agent/session -run TestTranscript -update rewrites it.
 //
 // proves DET-1, DET-14, DET-18, SAFE-9, SAFE-11
 func TestTranscript(t *testing.T) {
@@ -43,14 +43,14 @@ func TestTranscript(t *testing.T) {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) || want[i] != got[i] {
 			from := max(0, i-10)
-			t.Fatalf("%s differs from line %d on (-update writes it anew)\nwant:\n%s\ngot:\n%s", file, i+1,
+			t.Fatalf("%s differs from line %d on (-update rewrites it)\nwant:\n%s\ngot:\n%s", file, i+1,
 				strings.Join(want[from:min(len(want), i+3)], "\n"), strings.Join(got[from:min(len(got), i+3)], "\n"))
 		}
 	}
 }
 
-// tell plays a story and writes each step: the time, the event, the orders, and how the agent is
-// then.
+// tell plays a story and writes each step: the time, the event, the orders, and the resulting
+// state.
 func tell(out *strings.Builder, s story) {
 	begin := time.Unix(0, 0)
 	c, now := New(s.cfg), begin

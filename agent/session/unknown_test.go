@@ -11,7 +11,7 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// Whatever replicas say, in whatever order: only a refusal that names a record at or past deleting
+// For any answers of replicas in any order: only a refusal that names a record at or past deleting
 // stops the workload, and only a welcome takes that back.
 //
 // proves SAFE-14, DET-18
@@ -81,7 +81,7 @@ func TestAReasonOfTheFutureLeavesTheWorkloadAlone(t *testing.T) {
 	))
 }
 
-// An agent without a record never gives up. It says so once, and makes few new connections: its
+// An agent without a record never gives up. It logs that once, and makes few new connections: its
 // machine may be one of a hundred thousand.
 //
 // proves SAFE-14

@@ -2,9 +2,8 @@
 // tables: an OEM string (a structure of type 11) that begins with [provider.SMBIOSBootstrap], in
 // base64.
 //
-// Only root can read the tables, which need no module, disk or network. The operator of the
-// hypervisor writes them, and has full control of the guest anyway: the checks detect damage, not
-// attacks.
+// Only root can read the tables, which need no module, disk or network. The hypervisor's operator
+// writes them and has full control of the guest anyway, so the checks detect damage, not attacks.
 package smbios
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Tables is the file with the tables.
+// Tables is the path of the tables.
 const Tables = "/sys/firmware/dmi/tables/DMI"
 
 // maxTables exceeds the tables of every hypervisor: SMBIOS 2 limits them to 64 KiB.
@@ -75,8 +74,7 @@ const (
 const header = 4
 
 // OEMStrings returns the strings of all structures of type 11, in order. A structure has a fixed
-// part of the length that it tells, and then strings, each ended by a zero byte and the last by
-// two.
+// part of the length in its header, then strings, each ended by a zero byte and the last by two.
 func OEMStrings(tables []byte) (all []string, err error) {
 	for len(tables) > 0 {
 		if len(tables) < header {

@@ -75,7 +75,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Whatever the tables hold, reading them ends.
+// Reading ends for any content of the tables.
 func FuzzOEMStrings(f *testing.F) {
 	f.Add(slices.Concat(structure(0, 24, "SeaBIOS"), structure(11, 5, "one", "two"), structure(127, 4)))
 	f.Add([]byte{11, 4, 0, 0, 'a'})

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// A trial whose offer is replaced before it is recorded is never recorded, whatever the disk does
-// first: it would be reported as taken back.
+// A trial whose offer is replaced before it is recorded is never recorded, whatever order the disk
+// completes writes in: it would be reported as taken back.
 //
 // proves PROV-7
 func TestAReplacedOfferIsNotRecordedAsATrial(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	fetchTime  = 5 * time.Minute // for a program, from wherever
+	fetchTime  = 5 * time.Minute // per program, over all attempts
 	tries      = 3               // of all addresses
-	pause      = 5 * time.Second // between two tries
+	pause      = 5 * time.Second // between two attempts
 	answerTime = 20 * time.Second
 	mostHeader = 16 << 10
 )
@@ -27,11 +27,11 @@ const (
 // fileOf returns the name of a program in the directory.
 func fileOf(st release.Statement) string { return "leasehold-agent-" + st.SHA256[:16] }
 
-// fetch has a program in the directory, with the size and hash that were signed.
+// fetch makes sure that a program is in the directory with the signed size and hash.
 func (m *Manager) fetch(ctx context.Context, st release.Statement, path string, addresses []string) error {
 	target := m.place.path(fileOf(st))
 	if matches(target, st) == nil {
-		return nil // an earlier offer had it
+		return nil // an earlier offer downloaded it
 	}
 	config := m.deps.TLS()
 	if config == nil {
@@ -65,7 +65,7 @@ func (m *Manager) fetch(ctx context.Context, st release.Statement, path string, 
 			}
 			var local *os.PathError
 			if errors.As(err, &local) || ctx.Err() != nil {
-				return err // no other address would do better
+				return err // other addresses would give the same
 			}
 			last = fmt.Errorf("%s: %w", address, err)
 		}
@@ -77,13 +77,13 @@ func (m *Manager) dial(ctx context.Context, _, address string) (net.Conn, error)
 	return m.deps.Dial(ctx, address)
 }
 
-// fetchFrom downloads beside the target, and puts it in its place once it is whole and on the disk.
+// fetchFrom downloads to a temporary file and renames it once it is complete and synced.
 func (m *Manager) fetchFrom(ctx context.Context, t http.RoundTripper, url, target string, st release.Statement) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	answer, err := t.RoundTrip(req) // no redirect is followed
+	answer, err := t.RoundTrip(req) // redirects are not followed
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (m *Manager) fetchFrom(ctx context.Context, t http.RoundTripper, url, targe
 	case n != st.Size:
 		err = fmt.Errorf("sent %d bytes, and %d were signed", n, st.Size)
 	case hex.EncodeToString(sum.Sum(nil)) != st.SHA256:
-		err = errors.New("has another program than the one that was signed")
+		err = errors.New("serves another program than the signed one")
 	default:
 		err = f.Sync()
 	}
@@ -117,7 +117,7 @@ func (m *Manager) fetchFrom(ctx context.Context, t http.RoundTripper, url, targe
 		err = os.Rename(next, target)
 	}
 	if err != nil {
-		_ = os.Remove(next) // a full disk needs the room
+		_ = os.Remove(next) // frees the space on a full disk
 		return err
 	}
 	return durable.SyncDir(m.place.Dir)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Lease is one that the agent would act on (SAFE-9). The version on trial does so, but it may hang,
-// and so may this process before that one is started.
+// Lease is the lease whose loss the agent would act on (SAFE-9). The version on trial does so, but
+// it may hang, and so may this process before it has started that version.
 type Lease struct {
 	Lost time.Time // when to act, unless it is renewed
-	Kill time.Time // when nothing may run any more
-	// Act does what the group asks for. What runs is killed at that time.
+	Kill time.Time // when nothing may run any longer
+	// Act carries out the group's on_lease_lost. It kills what still runs at that time.
 	Act func(kill time.Time)
 }
 
-// guard acts on a lease in time, whatever the disk does meanwhile.
+// guard acts on a lease in time, even if the disk hangs.
 type guard struct {
-	lease *Lease // nil: there is none
+	lease *Lease // nil: no lease
 	timer *time.Timer
-	mu    sync.Mutex // held while it acts
+	mu    sync.Mutex // held while acting
 }
 
 func (g *guard) begin(l *Lease) {
@@ -39,8 +39,9 @@ func (g *guard) at(begin, kill time.Time) {
 	})
 }
 
-// renewed is called once the version on trial is acknowledged, which it was not at that time. It
-// had renewed the lease then, and that lasts for twice as long as it may take to leave.
+// renewed records that the version on trial is acknowledged; since was the last time when it was
+// not. It had renewed the lease by then, and the lease lasts twice as long as the version may take
+// to leave.
 func (g *guard) renewed(since time.Time, leave time.Duration) {
 	if g.lease == nil {
 		return
@@ -57,7 +58,7 @@ func (g *guard) last() {
 	}
 }
 
-// Wait waits until the lease is acted on, if that has begun.
+// Wait waits until the action on the lease has finished, if it has begun.
 func (t *Trial) Wait() {
 	t.guard.mu.Lock()
 	defer t.guard.mu.Unlock()

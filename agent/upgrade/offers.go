@@ -22,27 +22,27 @@ const (
 )
 
 const (
-	// offerTime is how long an offer stands beyond Within where the coordinator does not say it.
+	// offerTime is how long an offer stays valid beyond Within if the coordinator does not say.
 	offerTime = 7 * time.Minute
-	// backTime is for an agent to leave, and to be back after Within.
+	// backTime is the time for an agent to leave, and to be back after Within.
 	backTime = time.Minute
 )
 
 // Offer is a version that a coordinator offers.
 type Offer struct {
-	Token     string // tells this offer from others
+	Token     string // identifies the offer
 	Programs  []Program
-	Addresses []string // of coordinators that serve them
-	// Downgrade: a later version may be replaced, if the statement says so too.
+	Addresses []string // addresses of coordinators that serve the programs
+	// Downgrade allows it to replace a later version, if the statement allows it too.
 	Downgrade bool
 	// Within is how soon the new version must be acknowledged.
 	Within time.Duration
-	// Left is until when the agent must be back, from now on; 0: it is not known.
+	// Left is the time from now until the agent must be back; 0: unknown.
 	Left time.Duration
 }
 
-// lastBegin returns when its trial may begin at the latest: later, the agent would still be away
-// when its silence counts as a loss.
+// lastBegin returns the latest time at which its trial may begin. After a later start the agent
+// would still be away when its silence counts as a loss.
 func (o *Offer) lastBegin(now time.Time) time.Time {
 	within, left := o.Within, o.Left
 	if within <= 0 {
@@ -57,15 +57,16 @@ func (o *Offer) lastBegin(now time.Time) time.Time {
 // Program is an offered program.
 type Program struct {
 	Statement string // signed
-	Path      string // at the coordinators that serve it
+	Path      string // path at the coordinators that serve it
 }
 
-// Deps are what a Manager works with.
+// Deps are a Manager's dependencies.
 type Deps struct {
-	// TLS knows the shard's coordinators; it returns nil if nothing does.
+	// TLS returns a configuration that authenticates the shard's coordinators, or nil if nothing
+	// does.
 	TLS   func() *tls.Config
 	Dial  func(ctx context.Context, address string) (net.Conn, error)
-	Pause time.Duration // between two tries of a download; 0: 5s
+	Pause time.Duration // between two download attempts; 0: 5s
 }
 
 // Manager takes offers, one at a time. The agent's loop calls all its methods but Run, and none of
@@ -77,20 +78,20 @@ type Manager struct {
 	offers  chan *Offer
 	changed chan struct{}
 
-	disk      sync.Mutex // held while the state is written; mu may be taken then, and never before it
+	disk      sync.Mutex // held while the state is written; mu may be taken after it, never before
 	mu        sync.Mutex
-	token     string    // of the offer that is wanted; "": none is
-	state     state     // its parts are replaced, and never changed
-	known     bool      // the state is what the disk has: until then nothing is written
-	ready     *trial    // downloaded, and to be tried
+	token     string    // token of the wanted offer; "": none
+	state     state     // copy on write
+	known     bool      // state was read from disk; nothing is written before
+	ready     *trial    // downloaded and ready to be tried
 	trial     *Trial    // recorded
-	beginning bool      // it is being recorded, or undone
-	until     time.Time // when a trial may begin at the latest
+	beginning bool      // the trial is being recorded or undone
+	until     time.Time // the latest time at which a trial may begin
 	writes    sync.WaitGroup
 	within    time.Duration
 }
 
-// New returns a manager of the programs in a place. A nil Manager takes no offer.
+// New returns a manager of a place's programs. A nil Manager takes no offer.
 func New(place *Place, deps Deps) *Manager {
 	if deps.Pause == 0 {
 		deps.Pause = pause
@@ -100,8 +101,8 @@ func New(place *Place, deps Deps) *Manager {
 	return m
 }
 
-// Want says which version is offered, nil if none is, and may be told the same again. A download
-// for another offer is broken off, and a trial that has not begun is undone.
+// Want sets the offered version; nil means none. Setting the same again changes nothing. A download
+// for another offer is canceled, and a trial that has not begun is undone.
 func (m *Manager) Want(o *Offer) {
 	if m == nil {
 		return
@@ -135,7 +136,7 @@ func (m *Manager) Want(o *Offer) {
 	m.offers <- o
 }
 
-// Changed signals that Ready or Last is new; nil for a nil manager.
+// Changed signals that Ready or Last has changed. A nil manager has a nil channel.
 func (m *Manager) Changed() <-chan struct{} {
 	if m == nil {
 		return nil
@@ -153,7 +154,7 @@ func (m *Manager) Ready() bool {
 	return m.ready != nil
 }
 
-// Last returns how the last offer ended; nil: there was none.
+// Last returns the outcome of the last offer; nil: there was none.
 func (m *Manager) Last() *Outcome {
 	if m == nil {
 		return nil
@@ -265,14 +266,14 @@ func (m *Manager) present() state {
 	return m.state
 }
 
-// stateFor returns the state, and whether this offer is the one that is wanted.
+// stateFor returns the state, and whether this offer is still wanted.
 func (m *Manager) stateFor(token string) (state, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state, m.token == token
 }
 
-// keep writes the state as it is by then, unless it is not known what it would take the place of.
+// keep writes the present state once it holds the disk lock, unless the state on disk is unknown.
 func (m *Manager) keep() {
 	m.disk.Lock()
 	defer m.disk.Unlock()
@@ -281,7 +282,7 @@ func (m *Manager) keep() {
 	}
 }
 
-// conclude remembers how an offer ended, so that it is not taken again.
+// conclude records the outcome of an offer, so that it is not taken again.
 func (m *Manager) conclude(token string, out Outcome) {
 	out.Why = out.Why[:min(len(out.Why), mostWhy)]
 	if out.Result != Installed {
@@ -293,7 +294,7 @@ func (m *Manager) conclude(token string, out Outcome) {
 	}
 }
 
-// setLast reports whether the offer is still the one that is wanted.
+// setLast sets the outcome and reports whether the offer is still wanted.
 func (m *Manager) setLast(token string, out *Outcome) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -336,7 +337,7 @@ func (m *Manager) choose(o Offer) (release.Statement, Program, error) {
 	return release.Statement{}, Program{}, fmt.Errorf("no program is offered for %s", Platform())
 }
 
-// allowed reports why a version must not take the place of this one; nil if it may.
+// allowed returns why a version must not replace this one; nil if it may.
 func (m *Manager) allowed(st release.Statement, o Offer) error {
 	switch own := m.place.Version; {
 	case st.Version == own, version.Later(st.Version, own):
@@ -349,8 +350,8 @@ func (m *Manager) allowed(st release.Statement, o Offer) error {
 	return nil
 }
 
-// Begin has it recorded that the program which waits is tried. It returns at once; Changed tells
-// when Trial has it, or Last why not.
+// Begin records the trial of the downloaded program in the background. Changed signals when Trial
+// has it, or when Last says why not.
 func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -365,7 +366,7 @@ func (m *Manager) Begin() {
 	ready := m.ready
 	m.writes.Go(func() {
 		m.disk.Lock()
-		s, wanted := m.stateFor(ready.Token) // as it is by now: the disk may have been busy for long
+		s, wanted := m.stateFor(ready.Token) // read after waiting: the disk may have been busy for long
 		s.Trial = ready
 		var err error
 		if wanted {
@@ -376,7 +377,7 @@ func (m *Manager) Begin() {
 		m.beginning = false
 		switch {
 		case err != nil:
-		case m.token != s.Trial.Token: // it was withdrawn meanwhile
+		case m.token != s.Trial.Token: // the offer was withdrawn meanwhile
 			m.undo(nil)
 		default:
 			m.trial = &Trial{place: m.place, state: s, Within: m.within}
@@ -391,7 +392,8 @@ func (m *Manager) Begin() {
 	})
 }
 
-// undo has a recorded trial be as if it had never been, but for an outcome. m.mu must be held.
+// undo removes a recorded trial as if there had been none, except for an outcome. m.mu must be
+// held.
 func (m *Manager) undo(out *Outcome) {
 	m.trial, m.beginning = nil, true
 	if out != nil {
@@ -413,8 +415,8 @@ func (m *Manager) late(t *trial) *Outcome {
 	return &Outcome{Token: t.Token, Version: t.Version, Result: Failed, Why: why}
 }
 
-// Trial returns the one that is recorded, nil if there is none or it would begin too late. The
-// agent has to end for it.
+// Trial returns the recorded trial; nil if there is none or it would begin too late. The agent must
+// end for it.
 func (m *Manager) Trial() *Trial {
 	if m == nil {
 		return nil

@@ -28,18 +28,18 @@ const (
 	stateSchema = 1
 )
 
-// Result is how an offer ended.
+// Result is the kind of an offer's outcome.
 type Result string
 
 // The results.
 const (
 	Installed Result = "installed" // the version runs
 	Refused   Result = "refused"   // it must not be installed here
-	Failed    Result = "failed"    // it could not be had
-	Back      Result = "back"      // it was tried, and the version before runs again
+	Failed    Result = "failed"    // it could not be downloaded
+	Back      Result = "back"      // its trial failed, and the version before runs again
 )
 
-// Outcome is how the last offer ended.
+// Outcome describes how the last offer ended.
 type Outcome struct {
 	Token   string `json:"token"`
 	Version string `json:"version,omitempty"`
@@ -47,66 +47,67 @@ type Outcome struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// program is one in the directory.
+// program is a program in the directory.
 type program struct {
 	File      string `json:"file"`
 	Statement string `json:"statement"` // signed
-	// Over is the version of the installed program that it runs in place of.
+	// Over is the version of the installed program that this one replaces.
 	Over string `json:"over"`
 }
 
-// trial is one that is under way.
+// trial is a trial under way.
 type trial struct {
 	Token   string  `json:"token"`
 	Version string  `json:"version"`
 	Program program `json:"program"`
 }
 
-// state is the state file. The zero value is of a machine that runs what is installed.
+// state is the content of the state file. The zero value means that the installed program runs.
 type state struct {
 	Schema  int      `json:"schema"`
 	Current *program `json:"current,omitempty"`
 	Trial   *trial   `json:"trial,omitempty"`
 	Last    *Outcome `json:"last,omitempty"`
-	// Starts are when Current was started lately: it ended otherwise than in order since.
+	// Starts are the recent starts of Current that did not end in order.
 	Starts []time.Time `json:"starts,omitempty"`
-	Boot   string      `json:"boot,omitempty"` // the boot of the kernel in which they were
+	Boot   string      `json:"boot,omitempty"` // the kernel boot of Starts
 }
 
-// A version that is started more often than mostStarts within startsWithin does not run: it was
+// A version that was started more than mostStarts times within startsWithin is taken back: it was
 // acknowledged, and crashes all the same. A service manager may give up after five starts.
 const (
 	mostStarts   = 3
 	startsWithin = 10 * time.Minute
 )
 
-// Place is the directory of programs of one agent.
+// Place is the directory with an agent's programs.
 type Place struct {
 	Dir     string
-	Version string       // of this program
-	Keys    release.Keys // whose signatures count
+	Version string       // version of this program
+	Keys    release.Keys // the keys whose signatures count
 	Log     *slog.Logger
-	Boot    string // the kernel's present boot; "": unknown, and all starts count as of one
+	Boot    string // the kernel's present boot; "": unknown, and all starts count as of one boot
 
-	self string           // path of this program; empty: of this process
+	self string           // path of this program; empty: the running executable
 	now  func() time.Time // nil: time.Now
-	// replace has the state file hold the data; nil: durable.Replace.
+	// replace writes the state file; nil: durable.Replace.
 	replace func(path string, data []byte) error
 }
 
-// Platform returns what this machine runs.
+// Platform returns this machine's operating system and architecture.
 func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 func (p *Place) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// read reads the state. One that cannot be read is left out: the installed program runs.
+// read returns the state, or the zero value if it cannot be read: the installed program runs.
 func (p *Place) read() state {
 	s, _ := p.load()
 	return s
 }
 
-// load is read, and reports whether the state is known. It is not if the file cannot be read now,
-// or a newer agent wrote it. A damaged file says nothing, and never will.
+// load returns the state and whether it is known. It is unknown if the file cannot be read now or
+// was written by a newer agent. A damaged file counts as an empty one, since it will never be
+// readable.
 func (p *Place) load() (s state, known bool) {
 	s, known, err := p.open()
 	if err != nil {
@@ -156,8 +157,8 @@ func (p *Place) write(s state) error {
 	return nil
 }
 
-// save writes the state, and reports whether it is kept. If it cannot be written, the next start
-// comes to the same, as long as all files stay: see settle.
+// save writes the state and reports whether it was written. If it cannot be written, the next start
+// decides the same, as long as all files stay: see settle.
 func (p *Place) save(s state) bool {
 	err := p.write(s)
 	if err != nil {
@@ -166,18 +167,18 @@ func (p *Place) save(s state) bool {
 	return err == nil
 }
 
-// Start ends what an earlier run left unfinished, and returns the program that is to run in place
-// of this one; "" if this is the one. It changes nothing if the state is not known.
+// Start completes what an earlier run left unfinished, and returns the program that must run in
+// place of this one; "" means this one. It changes nothing if the state is unknown.
 func (p *Place) Start() string {
 	before, known := p.load()
-	if !known { // the next start may know it, and needs all files for that
+	if !known { // the next start may read it, and then needs all files
 		return ""
 	}
 	s := p.settle(before)
 	run := ""
 	if s.Current != nil && !p.isSelf(s.Current) {
 		if err := p.check(s.Current); err != nil {
-			p.Log.Warn("installed program runs in place of the one that the agent was upgraded to", "why", err)
+			p.Log.Warn("installed program runs instead of the upgraded one", "why", err)
 			s.Current = nil
 		} else if s = p.started(s); s.Current != nil {
 			run = p.path(s.Current.File)
@@ -187,15 +188,15 @@ func (p *Place) Start() string {
 		if !p.save(s) {
 			return run
 		}
-		_ = os.Remove(p.path(ackFile)) // only a trial that is recorded gives it a meaning
+		_ = os.Remove(p.path(ackFile)) // it has a meaning only while a trial is recorded
 	}
 	p.clean(s)
 	return run
 }
 
-// started counts a start of the version that runs in place of this one. After too many it is taken
-// back, however long ago it was acknowledged. A machine that was reset has ended it, too, so only
-// starts of this boot count.
+// started counts a start of the version that runs in place of this one. After too many starts the
+// version is taken back, however long ago it was acknowledged. A reset of the machine ends the
+// agent too, so only starts of this boot count.
 func (p *Place) started(s state) state {
 	now := time.Now
 	if p.now != nil {
@@ -205,7 +206,7 @@ func (p *Place) started(s state) state {
 	if s.Boot != p.Boot {
 		s.Starts, s.Boot = nil, p.Boot
 	}
-	s.Starts = slices.DeleteFunc(slices.Clone(s.Starts), func(t time.Time) bool { // clocks are set back, too
+	s.Starts = slices.DeleteFunc(slices.Clone(s.Starts), func(t time.Time) bool { // clocks can be set back
 		return t.After(at) || at.Sub(t) > startsWithin
 	})
 	if len(s.Starts) < mostStarts {
@@ -219,14 +220,15 @@ func (p *Place) started(s state) state {
 	if s.Last != nil && s.Last.Version == out.Version {
 		out.Token = s.Last.Token
 	}
-	p.Log.Warn("version of the agent is taken back", "version", out.Version, "why", out.Why)
+	p.Log.Warn("version of the agent was taken back", "version", out.Version, "why", out.Why)
 	s.Current, s.Starts, s.Last = nil, nil, &out
 	return s
 }
 
-// Ended records that the agent ended in order: its next start speaks for no crash. It is part of
-// the contract between releases: it runs in the version whose starts the installed program counts,
-// so of a version without it every start would count. No release that passes a trial is without it.
+// Ended records that the agent ended in order, so that its next start does not count as after a
+// crash. It is part of the contract between releases: the version whose starts the installed
+// program counts calls it. A version without it would have every start counted, and therefore
+// passes no trial.
 func (p *Place) Ended() {
 	if s := p.read(); len(s.Starts) > 0 {
 		s.Starts = nil
@@ -237,12 +239,12 @@ func (p *Place) Ended() {
 // begin records a trial.
 func (p *Place) begin(s state) error {
 	if err := os.Remove(p.path(ackFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // it would speak for the new program
+		return err // a leftover would acknowledge the new program
 	}
 	return p.write(s)
 }
 
-// Forget has the installed program run from now on: the one in its place cannot.
+// Forget makes the installed program run from now on, because the program in its place cannot.
 func (p *Place) Forget() {
 	s := p.read()
 	if s.Current == nil {
@@ -286,7 +288,7 @@ func (s state) untried() state {
 	return s
 }
 
-// check reports why a program must not run in place of this one; nil if it may.
+// check returns why a program must not run in place of this one; nil if it may.
 func (p *Place) check(c *program) error {
 	if c.Over != p.Version {
 		return fmt.Errorf("version %s was installed since, by hand", p.Version)
@@ -294,7 +296,7 @@ func (p *Place) check(c *program) error {
 	return p.verify(c)
 }
 
-// verify reports why a program must not run on this machine at all.
+// verify returns why a program must not run on this machine at all.
 func (p *Place) verify(c *program) error {
 	st, err := p.Keys.Open(c.Statement)
 	if err != nil {
@@ -306,7 +308,7 @@ func (p *Place) verify(c *program) error {
 	return matches(p.path(c.File), st)
 }
 
-// matches compares a file with what was signed.
+// matches compares a file with the signed size and hash.
 func matches(path string, st release.Statement) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -326,7 +328,7 @@ func matches(path string, st release.Statement) error {
 	return nil
 }
 
-// isSelf reports whether this process runs a program of the directory.
+// isSelf reports whether this process runs a program from the directory.
 func (p *Place) isSelf(c *program) bool {
 	self := p.self
 	if self == "" {
@@ -340,7 +342,8 @@ func (p *Place) isSelf(c *program) bool {
 	return err == nil && os.SameFile(own, other)
 }
 
-// over returns the version of the installed program: this one's, unless this one runs in its place.
+// over returns the version of the installed program, which may be the one that this program
+// replaces.
 func (p *Place) over(s state) string {
 	if s.Current != nil && p.isSelf(s.Current) {
 		return s.Current.Over
@@ -348,7 +351,7 @@ func (p *Place) over(s state) string {
 	return p.Version
 }
 
-// ours reports whether a file of the directory is an upgrade's. Others may be there as well: a
+// ours reports whether a file in the directory belongs to upgrades. Other files may be there too: a
 // workload without a directory of its own runs in the agent's.
 func ours(name string) bool {
 	return name == ackFile || strings.HasPrefix(name, "."+stateFile) || programFile.MatchString(name)
@@ -356,7 +359,7 @@ func ours(name string) bool {
 
 var programFile = regexp.MustCompile(`^leasehold-agent-[0-9a-f]{16}(\.new)?$`)
 
-// clean removes what no state names: half a download, and programs before.
+// clean removes files that the state does not name: partial downloads and earlier programs.
 func (p *Place) clean(s state) {
 	keep := []string{stateFile}
 	if s.Current != nil {
@@ -367,7 +370,7 @@ func (p *Place) clean(s state) {
 	}
 	entries, err := os.ReadDir(p.Dir)
 	if err != nil {
-		return // there is none yet
+		return // no directory yet
 	}
 	for _, e := range entries {
 		if ours(e.Name()) && !slices.Contains(keep, e.Name()) {

@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold/leasehold/agent/held"
 )
 
-// EnvTrial names the file that an agent on trial creates once it is acknowledged. Such an agent
-// then leaves as for a restart, keeps its workload running, and exits with 0.
+// EnvTrial names the file that an agent on trial creates once it is acknowledged. It then leaves as
+// for a restart, keeps its workload running, and exits with 0.
 const EnvTrial = "LEASEHOLD_UPGRADE_TRIAL"
 
-// LeaveTime is how long an acknowledged agent may take to leave, where its lease allows it.
+// LeaveTime is how long an acknowledged agent may take to leave, if its lease allows it.
 const LeaveTime = 30 * time.Second
 
 const (
@@ -29,18 +29,19 @@ const (
 	killTime      = 5 * time.Second
 )
 
-// Trial is a program that is tried. It is the error with which an agent ends for it.
+// Trial is a program to be tried. The agent returns it as the error with which it ends.
 type Trial struct {
-	Within time.Duration // how soon it must be acknowledged; 0: 2m
-	By     time.Time     // and by when, whatever the agent took to end for it; zero: there is none
-	Leave  time.Duration // how long it may take to leave after that; 0: 30s
-	// End is how long it may take to end in order where this process is terminated: the workload may
-	// have to end first. 0: 30s.
+	Within time.Duration // time until it must be acknowledged; 0: 2m
+	By     time.Time     // latest time for that, however long the agent took to end; zero: none
+	Leave  time.Duration // time to leave after that; 0: 30s
+	// End is the time for it to end in order when this process is terminated: the workload may have
+	// to end first. 0: 30s.
 	End time.Duration
-	// Unfinished: the agent that ended for it still does something, or the disk lacks what the next
-	// agent has to know.
+	// Unfinished means that the agent that ended for the trial still does something, or that the
+	// disk lacks what the next agent needs.
 	Unfinished bool
-	// Lease is acted on unless the version on trial has renewed it; nil: nothing is done on its loss.
+	// Lease is acted on unless the version on trial has renewed it; nil: its loss has no
+	// consequence.
 	Lease *Lease
 
 	place *Place
@@ -49,19 +50,19 @@ type Trial struct {
 	guard guard
 }
 
-// errNotTried means that the disk has taken the time which the version should have had. That is not
-// the version's fault, and its offer stands.
+// errNotTried means that the disk took up the version's time. That is not the version's fault, so
+// its offer stays valid.
 var errNotTried = errors.New("too little time is left")
 
 func (t *Trial) Error() string {
 	return "the agent ends for the trial of version " + t.state.Trial.Version
 }
 
-// Run runs the program as a child until it is judged, and returns the program that is to run from
-// now on: "" is this one. The end of ctx is passed on to the child as SIGTERM; then the error is
-// ctx's. turn is called all the time.
+// Run runs the program as a child until it is judged, and returns the program to run from now on;
+// "" is this one. When ctx ends, the child receives SIGTERM, and the error is ctx's. turn is called
+// regularly as a sign of life.
 func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (string, error) {
-	runtime.LockOSThread() // the kernel ends the child with this thread
+	runtime.LockOSThread() // the kernel kills the child with this thread
 	defer runtime.UnlockOSThread()
 	p, s := t.place, t.state
 	p.Log.Info("new version of the agent is tried", "version", s.Trial.Version)
@@ -75,13 +76,13 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 		p.Log.Warn("new version of the agent is not tried now: the disk is slow", "version", s.Trial.Version)
 		after, next = s.untried(), ""
 	case err != nil:
-		p.Log.Warn("new version of the agent is taken back", "version", s.Trial.Version, "why", err)
+		p.Log.Warn("new version of the agent was taken back", "version", s.Trial.Version, "why", err)
 		after, next = s.lost(err.Error()), ""
 	default:
 		p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)
 	}
 	return next, onDisk(ctx, turn, func() error {
-		if p.save(after) || next == "" { // if neither is done, the next start comes to the same
+		if p.save(after) || next == "" { // if neither is done, the next start decides the same
 			_ = os.Remove(p.path(ackFile))
 		}
 		return nil
@@ -100,7 +101,7 @@ func (t *Trial) try(ctx context.Context, args, env []string, turn func()) error 
 	return t.judge(ctx, args, env, turn)
 }
 
-// onDisk does what the disk may hold up, and gives up when ctx ends.
+// onDisk runs what a hanging disk can block, and gives up when ctx ends.
 func onDisk(ctx context.Context, turn func(), do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -118,7 +119,7 @@ func onDisk(ctx context.Context, turn func(), do func() error) error {
 	}
 }
 
-// Undo takes back a trial that was acknowledged, because the program could not be run after all.
+// Undo takes back an acknowledged trial whose program could not be run after all.
 func (t *Trial) Undo(why error) { t.place.save(t.state.lost(why.Error())) }
 
 func (t *Trial) end() time.Duration {
@@ -128,8 +129,8 @@ func (t *Trial) end() time.Duration {
 	return t.End
 }
 
-// LastStop is until when what the terminated program has left running may end in order. It had its
-// time for that, unless it ended early.
+// LastStop returns until when what the terminated program left running may end in order. The
+// program used up that time itself unless it ended early.
 func (t *Trial) LastStop() time.Time {
 	asked := t.asked
 	if asked.IsZero() {
@@ -197,7 +198,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			if !leaving {
 				late.Reset(t.end())
-				t.guard.last() // it stops the workload, and is not disturbed before it has to be done
+				t.guard.last() // it stops the workload, and must not be disturbed before its deadline
 			}
 		case now := <-look.C:
 			if leaving {
@@ -207,14 +208,14 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 				missing = now
 				continue
 			}
-			leaving = true // it leaves the workload running, whatever this process is asked to do
+			leaving = true // it keeps the workload running, whatever this process is asked to do
 			late.Reset(leave)
 			t.guard.renewed(missing, leave)
 		case <-late.C:
 			_ = cmd.Process.Kill()
 			select {
 			case <-ended: //nolint:errcheck // why it ended is known
-			case <-time.After(killTime): // stuck in the kernel: it cannot be waited for
+			case <-time.After(killTime): // stuck in the kernel, so not waited for
 			}
 			if leaving {
 				return fmt.Errorf("it was acknowledged, and did not leave within %s", leave)
@@ -226,7 +227,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 
 func notStarted(why error) error { return fmt.Errorf("it could not be started: %w", why) }
 
-// Acknowledged tells the judge of an agent on trial that it was acknowledged.
+// Acknowledged notifies the process that judges this agent's trial.
 func Acknowledged(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -235,13 +236,13 @@ func Acknowledged(file string) error {
 	return f.Close()
 }
 
-// WithoutTrial leaves EnvTrial out of an environment.
+// WithoutTrial removes EnvTrial from an environment.
 func WithoutTrial(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, EnvTrial+"=") })
 }
 
-// Arguments are those with which another program of this agent is run. This program may be
-// leasehold, which is an agent too; the others are leasehold-agent.
+// Arguments returns the arguments for running another of this agent's programs. This program may be
+// leasehold, which includes an agent; the others are leasehold-agent.
 func Arguments(argv []string) []string {
 	if len(argv) == 0 {
 		return nil

@@ -211,7 +211,7 @@ func TestAnOrderlyEndOfATrialIsNotCutShort(t *testing.T) {
 }
 
 // Wherever a machine dies, the next start finishes the upgrade or undoes it: only a trial whose
-// program was acknowledged stands.
+// program was acknowledged is kept.
 //
 // proves PROV-7
 func TestDyingAtEachStep(t *testing.T) {
@@ -268,7 +268,7 @@ func TestDyingAtEachStep(t *testing.T) {
 				f(p.Dir)
 			}
 			write("data.db", nil)(p.Dir) // a workload may run here
-			for range 2 {                // a second start comes to the same
+			for range 2 {                // a second start decides the same
 				if _, err := os.Stat(filepath.Join(p.Dir, "data.db")); err != nil {
 					t.Error(err)
 				}

@@ -96,7 +96,7 @@ func (b *bench) offer(token, statement string) Offer {
 	}
 }
 
-// manager returns one that runs until the test ends, or until end is called.
+// manager returns a manager that runs until the test ends, or until end is called.
 func (b *bench) manager() (m *Manager, end func()) {
 	b.t.Helper()
 	roots := b.server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
@@ -148,7 +148,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 	}{
 		"another key": {
 			statement: func(*bench) string { return other.statement("v1.1.0", program) },
-			result:    Refused, why: "none of this machine's release keys",
+			result:    Refused, why: "not signed by any of this machine",
 		},
 		"another platform": {
 			statement: func(b *bench) string {
@@ -171,7 +171,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 		"tampered": {
 			statement: func(b *bench) string { return b.statement("v1.1.0", program) },
 			served:    strings.Replace(program, "0", "1", 1), result: Failed,
-			why: "another program than the one that was signed",
+			why: "serves another program than the signed one",
 		},
 		"truncated": {
 			statement: func(b *bench) string { return b.statement("v1.1.0", program) },
@@ -219,7 +219,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 }
 
 // An earlier version is taken if both the group and the statement allow it. An offer that is
-// withdrawn is dropped; one that a full disk keeps from being had fails, and leaves nothing behind.
+// withdrawn is dropped. An offer that a full disk prevents fails, and leaves nothing behind.
 //
 // proves PROV-7
 func TestOffersThatAreTaken(t *testing.T) {

@@ -1,5 +1,4 @@
-// Package version puts versions of Leasehold in order. It knows nothing else: the planner uses it
-// as well as agents.
+// Package version orders versions of Leasehold. The planner and agents use it.
 package version
 
 import (
@@ -8,16 +7,16 @@ import (
 	"strings"
 )
 
-// Version is a version's place among the releases. The zero value is of none.
+// Version is a version's place among the releases. The zero value is no version.
 type Version struct {
 	Major, Minor, Patch int
-	// Commits is how many commits it is after the release.
+	// Commits is the number of commits after the release.
 	Commits int
-	pre     string // of a version that comes before the release: rc1
+	pre     string // suffix of a pre-release: rc1
 }
 
-// Parse reads a version like v0.9.1, v0.9.1-rc1, which is before it, or v0.9.1-4-gabc, which
-// is four commits after it. ok is false if it is of no release.
+// Parse reads a version: v0.9.1; v0.9.1-rc1, which precedes it; or v0.9.1-4-gabc, four commits
+// after it. ok is false for any other text.
 func Parse(version string) (v Version, ok bool) {
 	number, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), "-")
 	parts := strings.Split(number, ".")
@@ -77,7 +76,7 @@ func comparePre(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// Compare puts versions in order, as text if they are of no release: these come first.
+// Compare orders versions. Texts that are no versions come first, in the order of texts.
 func Compare(a, b string) int {
 	v, ok := Parse(a)
 	o, known := Parse(b)

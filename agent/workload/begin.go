@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// ownVariables are for Leasehold's own programs only.
+// ownVariables are variables of Leasehold's own programs, which no other program receives.
 var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOLD_SECRETS_KEY"}
 
 // begin starts a process, as hold does, that is let go at once. It returns what a later agent must
@@ -26,8 +26,8 @@ func (c Config) begin(
 	return h.cmd, h.rec, h.letGo(ctx)
 }
 
-// environment returns the agent's, without what is the agent's own business, and with the group's
-// vars as they are and its secrets.
+// environment returns the agent's environment without the agent's own variables, and with the
+// group's vars and secrets.
 func (c Config) environment(vars map[string]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Command runs a program beside the workload, in its directory and with its environment, until that
-// ends. What it starts is killed with it when the context ends. Its output is in command.log. It
-// gets no secrets. It may be what the machine does without a lease, so it is run without its output
-// where that cannot be kept.
+// Command runs a program beside the workload until it ends, in the workload's directory and with
+// its environment. When the context ends, it kills the program and what that has started. The
+// output goes to command.log. The program gets no secrets. It may be the action on a lost lease, so
+// it runs without output if the file cannot be opened.
 func Command(ctx context.Context, cfg Config, deps Deps, run []string, vars map[string]string) error {
 	cfg.Secrets = nil
 	argv, err := Expand("run", run, vars, cfg.Facts)
@@ -30,11 +30,11 @@ func Command(ctx context.Context, cfg Config, deps Deps, run []string, vars map[
 	if err != nil {
 		return fmt.Errorf("run command: %w", err)
 	}
-	late := awaitEnd(ctx, rec.PID, rec.Start) // its exit code is there until Wait, and so is its ID
+	late := awaitEnd(ctx, rec.PID, rec.Start) // the exit code, and with it the ID, stays until Wait
 	if err := signalGroup(rec.PID, syscall.SIGKILL); err != nil {
 		late = fmt.Errorf("%w; %w", late, err)
 	}
-	_ = cmd.Wait() // what it says is in ProcessState
+	_ = cmd.Wait() // ProcessState has the result
 	if late != nil {
 		return fmt.Errorf("run command: killed: %w", late)
 	}
@@ -44,8 +44,7 @@ func Command(ctx context.Context, cfg Config, deps Deps, run []string, vars map[
 	return nil
 }
 
-// openSoon opens an empty file to write to, or what takes nothing if the file cannot be opened, or
-// not in time.
+// openSoon opens an empty file for writing, or /dev/null if the file cannot be opened in time.
 func openSoon(path string, log *slog.Logger) (*os.File, error) {
 	type opened struct {
 		out *os.File

@@ -41,7 +41,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 
-	// One that takes too long is killed, with all that it has started.
+	// A command that takes too long is killed, with everything that it has started.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	pipe := filepath.Join(dir, "pid")

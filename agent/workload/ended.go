@@ -13,7 +13,7 @@ import (
 // handle waits, for a limited time, for a process that is not a child of this one.
 type handle struct{ file *os.File }
 
-// openHandle returns nil where the kernel is too old for it (before 5.10).
+// openHandle returns nil if the kernel does not support handles (before 5.10).
 func openHandle(pid int) *handle {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -22,7 +22,7 @@ func openHandle(pid int) *handle {
 	return &handle{file: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}
 }
 
-// wait returns nil once the process has ended (its exit code is still there for its parent), or the
+// wait returns nil once the process has ended (its exit code remains for its parent), or the
 // context's error.
 func (h *handle) wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
@@ -53,7 +53,7 @@ func (h *handle) wait(ctx context.Context) error {
 
 func (h *handle) close() { _ = h.file.Close() }
 
-// lookEvery is how often a process is looked at where the kernel does not tell of its end.
+// lookEvery is the polling interval where the kernel does not announce the end of a process.
 const lookEvery = 200 * time.Millisecond
 
 // awaitEnd returns nil once the process with this ID and start time has ended, or the context's
@@ -61,7 +61,7 @@ const lookEvery = 200 * time.Millisecond
 func awaitEnd(ctx context.Context, pid int, start string) error {
 	if h := openHandle(pid); h != nil {
 		defer h.close()
-		// Only now is it sure that the handle is of the process that is meant.
+		// Only this check makes sure that the handle is of the right process.
 		if s, err := readStat(pid); err != nil || s.start != start {
 			return nil
 		}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Expand replaces ${name} in every argument by what vars, else facts, have under that name. "$${"
-// stands for a literal "${". The command is called what in errors. A name that neither has is an
-// error: starting with a hole would fail later and say less.
+// Expand replaces ${name} in every argument by the value in vars, or else in facts. "$${" is a
+// literal "${". what names the command in errors. A name that neither has is an error, because a
+// command with a hole would fail later and say less.
 func Expand(what string, run []string, vars, facts map[string]string) ([]string, error) {
 	out := make([]string, len(run))
 	for i, arg := range run {
@@ -21,8 +21,7 @@ func Expand(what string, run []string, vars, facts map[string]string) ([]string,
 	return out, nil
 }
 
-// ExpandText does for one text, which is called what in errors, what Expand does for every
-// argument.
+// ExpandText is Expand for one text, which errors name as what.
 func ExpandText(what, text string, vars, facts map[string]string) (string, error) {
 	var b strings.Builder
 	for {
@@ -46,7 +45,7 @@ func ExpandText(what, text string, vars, facts map[string]string) (string, error
 		}
 		if !ok {
 			return "", fmt.Errorf("expand %s: ${%s}: there is no var or fact of that name (there are: %s); "+
-				"to pass it on as it stands, write $${%s}", what, name, names(vars, facts), name)
+				"to pass it on literally, write $${%s}", what, name, names(vars, facts), name)
 		}
 		b.WriteString(text[:at] + value)
 		text = rest

@@ -73,8 +73,8 @@ func (h *heldProcess) reap() {
 	_ = h.cmd.Wait()
 }
 
-// awaitRecord waits until the disk has the record, for a moment only: one that hangs keeps nothing
-// from being started. It reports whether ctx goes on.
+// awaitRecord waits briefly until the disk has the record: a disk that hangs prevents no start. It
+// reports whether ctx has not ended.
 func (r *Runner) awaitRecord(ctx context.Context) bool {
 	late := time.NewTimer(diskWait)
 	defer late.Stop()

@@ -18,8 +18,8 @@ type Drain struct {
 	Timeout time.Duration
 }
 
-// Hook runs drain hooks, one at a time, beside the workload. All its methods can be called at any
-// time, and only Close waits.
+// Hook runs drain hooks, one at a time, beside the workload. Its methods can be called at any time,
+// and only Close waits.
 type Hook struct {
 	cfg     Config
 	log     *slog.Logger
@@ -30,38 +30,39 @@ type Hook struct {
 	mu     sync.Mutex
 	closed bool
 	ended  string // token of the last drain whose hook has ended
-	last   *drain // the last one that was begun, wanted or not; nil: none was
+	last   *drain // the last one begun, wanted or not; nil: none
 	tasks  sync.WaitGroup
 }
 
-// drain is one Drain under way, or the look for what an earlier agent left if it has no token.
+// drain is a Drain under way. Without a token it is the search for what an earlier agent left.
 type drain struct {
 	Drain
 	cancel context.CancelCauseFunc
-	over   chan struct{} // closed when nothing of it runs any more
+	over   chan struct{} // closed when nothing of it runs any longer
 }
 
-// Why a hook is let go before it has ended.
+// Why a hook is abandoned before it has ended.
 var (
 	errCalledOff = errors.New("the drain was called off")
 	errLeft      = errors.New("the next agent takes it up")
 )
 
-// readAgain is how soon the record is read again that cannot be read.
+// readAgain is the interval for retrying an unreadable record.
 const readAgain = time.Second
 
-// loggedOutput is how much of a hook's last words stands in the log; the file has more.
+// loggedOutput is how much of a hook's last output is logged; the file has more.
 const loggedOutput = 2 << 10
 
-// hookRecord is what a later agent must know of a hook. Without a process ID it was about to be
-// started.
+// hookRecord is what a later agent must know of a hook. Without a process ID the hook was about to
+// start.
 type hookRecord struct {
 	record
 	Token string    `json:"token"`
 	Begun time.Time `json:"begun"`
 }
 
-// NewHook starts nothing. cfg is the workload's; its Run, Vars and StopTimeout are not used.
+// NewHook returns a Hook and starts nothing. cfg is the workload's; its Run, Vars and StopTimeout
+// are not used.
 func NewHook(cfg Config, deps Deps) (*Hook, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new drain hook: no logger")
@@ -81,7 +82,7 @@ func NewHook(cfg Config, deps Deps) (*Hook, error) {
 	return h, nil
 }
 
-// unrecorded logs what the disk does not have.
+// unrecorded logs what could not be written.
 func (h *Hook) unrecorded(r *hookRecord, err error) {
 	switch {
 	case r == nil:
@@ -93,8 +94,8 @@ func (h *Hook) unrecorded(r *hookRecord, err error) {
 	}
 }
 
-// Want says which drain is wanted now; nil: none is. A hook that runs for another one is killed,
-// and one that has ended is not run again.
+// Want sets the wanted drain; nil: none. It kills the hook of another drain, and never repeats a
+// hook that has ended.
 func (h *Hook) Want(order *Drain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,19 +126,19 @@ func (h *Hook) Want(order *Drain) {
 	})
 }
 
-// Ended returns the token of the last drain whose hook has ended, however it did; "" if there was
-// none in this agent's time.
+// Ended returns the token of the last drain whose hook has ended, successfully or not; "" if there
+// was none in this agent's time.
 func (h *Hook) Ended() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
 }
 
-// Changed signals that Ended is new.
+// Changed signals that Ended has changed.
 func (h *Hook) Changed() <-chan struct{} { return h.changed }
 
-// Close kills what runs, or leaves it to the next agent, and waits, unless the disk hangs. Want
-// does nothing afterwards. It reports whether nothing is still done on disk.
+// Close kills what runs, or leaves it to the next agent, and waits unless the disk hangs. Want does
+// nothing afterwards. Close reports whether no disk operation is left.
 func (h *Hook) Close(keep bool) bool {
 	h.mu.Lock()
 	h.closed = true
@@ -167,7 +168,7 @@ func (h *Hook) tell(token string) {
 	}
 }
 
-// follow carries a drain out, and reports whether its hook has ended. Without a token it only ends
+// follow carries out a drain, and reports whether its hook has ended. Without a token it only ends
 // what an earlier agent left running.
 func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	old, known, err := h.recall(ctx)
@@ -183,9 +184,9 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	case d.Token == "":
 		return false
 	case known && old.Exit != nil:
-		return true // an earlier agent saw it, and perhaps could not tell
+		return true // an earlier agent saw the end, and perhaps could not report it
 	case known && old.runs():
-		h.log.Info("drain hook taken up again", "token", d.Token, "pid", old.PID)
+		h.log.Info("drain hook of an earlier agent adopted", "token", d.Token, "pid", old.PID)
 		p = &process{record: old.record}
 	case known && old.PID == 0:
 		h.log.Warn("drain hook may run: its agent ended as it started it", "token", d.Token)
@@ -199,7 +200,7 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	default:
 		old = hookRecord{record: record{Boot: h.cfg.Boot}, Token: d.Token, Begun: time.Now()}
 		if p, err = h.begin(ctx, d, old); err != nil {
-			return ctx.Err() == nil // else it was called off
+			return ctx.Err() == nil // otherwise it was canceled
 		}
 		old.record = p.record
 		h.put(old)
@@ -213,13 +214,13 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	return true
 }
 
-// begin starts the hook once the disk has it that it does: an agent that is killed from here on is
-// followed by none that runs the hook again.
+// begin starts the hook once the disk has recorded that it does: if the agent is killed from here
+// on, the next agent does not run the hook again.
 func (h *Hook) begin(ctx context.Context, d Drain, first hookRecord) (*process, error) {
 	h.put(first)
 	if written := h.records.written(); written != nil {
 		select {
-		case <-written: // or the disk refuses it, which keeps no machine from being drained
+		case <-written: // or the disk refuses to, which must not prevent the drain
 		case <-ctx.Done():
 		}
 	}
@@ -237,12 +238,12 @@ func (h *Hook) begin(ctx context.Context, d Drain, first hookRecord) (*process, 
 
 func (h *Hook) put(r hookRecord) { h.records.put(&r) }
 
-// left returns what is left of a drain's time.
+// left returns the time that is left for a drain.
 func (d Drain) left(begun time.Time) time.Duration {
 	return min(d.Timeout, d.Timeout-time.Since(begun))
 }
 
-// past waits until a time has passed, and reports whether it has.
+// past waits for a time, and reports whether it has passed.
 func past(ctx context.Context, left time.Duration) bool {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -254,12 +255,12 @@ func past(ctx context.Context, left time.Duration) bool {
 	}
 }
 
-// recall reads what an earlier agent, or an earlier drain, left. While that cannot be read a hook
-// may run, so it tries again until ctx ends; that is the only error.
+// recall reads what an earlier agent or drain left. While the record cannot be read a hook may be
+// running, so recall retries until ctx ends; that is the only error.
 func (h *Hook) recall(ctx context.Context) (r hookRecord, known bool, err error) {
 	for said := ""; ctx.Err() == nil; {
 		if r, known, err = h.records.read(); err == nil {
-			return r, known, ctx.Err() // the disk may have hung until it was called off
+			return r, known, ctx.Err() // the disk may have hung until the drain was canceled
 		}
 		if why := err.Error(); why != said {
 			h.log.Warn("drain hook of an earlier agent is not known, and may run", "error", err)
@@ -273,7 +274,7 @@ func (h *Hook) recall(ctx context.Context) (r hookRecord, known bool, err error)
 	return r, false, ctx.Err()
 }
 
-// discard ends what is recorded, if it still runs.
+// discard ends the recorded hook if it still runs.
 func (h *Hook) discard(old hookRecord) {
 	if old.runs() {
 		h.log.Info("drain hook of an earlier agent is killed: its drain was called off", "token", old.Token, "pid",
@@ -283,7 +284,7 @@ func (h *Hook) discard(old hookRecord) {
 	h.records.put(nil)
 }
 
-// launch starts the hook, unless its drain is called off while the disk hangs.
+// launch starts the hook, unless its drain is canceled while the disk hangs.
 func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -292,7 +293,7 @@ func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := h.out.open(true) // what is kept is of the last drain
+	out, err := h.out.open(true) // the file has the output of the last drain
 	if err != nil {
 		return nil, err
 	}
@@ -307,18 +308,18 @@ func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
 	return &process{cmd: cmd, record: rec}, nil
 }
 
-// await returns how the hook ended, of itself or by its time-out; nil if it was called off, and
-// killed, or left.
+// await returns how the hook ended, by itself or by its timeout; nil if it was canceled and killed,
+// or left running.
 func (h *Hook) await(ctx context.Context, p *process, left time.Duration) *Exit {
 	timed, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	h.tasks.Go(func() { h.out.bound(timed, h.log) }) // it may hang, and no end waits for that
+	h.tasks.Go(func() { h.out.bound(timed, h.log) }) // it may hang, and must not delay the drain
 
 	err := awaitEnd(timed, p.PID, p.Start)
 	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
 		return nil
 	}
-	exit := h.kill(p) // what it left behind goes with it
+	exit := h.kill(p) // ends what the hook left behind
 	switch {
 	case err == nil:
 		return exit
@@ -344,7 +345,7 @@ func (h *Hook) kill(p *process) *Exit {
 	case err != nil:
 		exit.Why = "it cannot be killed"
 	case p.cmd != nil:
-		_ = p.cmd.Wait() // what it says is in ProcessState
+		_ = p.cmd.Wait() // ProcessState has the result
 		exit = exitOf(p.cmd.ProcessState)
 	}
 	exit.At = time.Now()

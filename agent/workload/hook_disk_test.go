@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// disk is what a hook's records are written to. It hangs while it is locked.
+// disk takes a hook's records. It hangs while it is locked.
 type disk struct {
 	sync.RWMutex
 	asked chan struct{} // a write has begun
@@ -227,7 +227,7 @@ func TestAHookWaitsForARecordThatCannotBeRead(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
 		t.Fatal(err)
 	}
-	next.eventually("it is taken up", func() bool { return strings.Contains(next.log.String(), "taken up again") })
+	next.eventually("it is taken up", func() bool { return strings.Contains(next.log.String(), "adopted") })
 	if strings.Contains(next.log.String(), "drain hook started") || !lives(pid) {
 		t.Errorf("lives: %t, log:\n%s", lives(pid), next.log)
 	}

@@ -44,7 +44,7 @@ func newHookTest(t *testing.T) hookTest {
 	})
 }
 
-// nextHook is another agent's Hook on the same machine. Whatever is left of it ends with the test.
+// nextHook is another agent's Hook on the same machine. What is left of it ends with the test.
 func nextHook(t *testing.T, cfg Config) hookTest {
 	t.Helper()
 	log := &logged{}
@@ -102,7 +102,7 @@ func (h hookTest) says(text string) int {
 	return pid
 }
 
-// ends waits until the hook of a drain is told to have ended.
+// ends waits until Ended has the token of a drain.
 func (h hookTest) ends(token string) {
 	h.Helper()
 	select {
@@ -115,7 +115,7 @@ func (h hookTest) ends(token string) {
 	}
 }
 
-// idle waits until nothing runs, and checks that nothing was told.
+// idle waits until nothing runs, and checks that nothing was signaled.
 func (h hookTest) idle() {
 	h.Helper()
 	h.mu.Lock()
@@ -241,7 +241,7 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 			then: func(h hookTest, pid int) {
 				h.Want(d)
 				h.eventually("hook is taken up",
-					func() bool { return strings.Contains(h.log.String(), "taken up again") })
+					func() bool { return strings.Contains(h.log.String(), "adopted") })
 				kill(h.T, pid)
 				h.ends("d1")
 			},

@@ -83,7 +83,7 @@ func play(role string) {
 	panic("no such role: " + role)
 }
 
-// patience is how long something that must happen may take on a slow machine.
+// patience is how long a required event may take on a slow machine.
 const patience = 2 * time.Minute
 
 type runnerTest struct {
@@ -92,8 +92,8 @@ type runnerTest struct {
 	cfg Config
 }
 
-// begin makes a Runner that runs this test binary in a role. Whatever is left of the workload ends
-// with the test.
+// begin makes a Runner that runs this test binary in a role. What is left of the workload ends with
+// the test.
 func begin(t *testing.T, role string, change func(*Config)) runnerTest {
 	t.Helper()
 	exe, err := os.Executable()
@@ -148,7 +148,7 @@ func (r runnerTest) recorded() {
 	}
 }
 
-// eventually polls with a deadline, for what no event tells a test.
+// eventually polls with a deadline for a condition that no event signals.
 func (r runnerTest) eventually(what string, is func() bool) {
 	r.Helper()
 	for deadline := time.Now().Add(patience); !is(); {

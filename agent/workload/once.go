@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// onceOutput is how much of the output of a command that runs once is kept.
+// onceOutput is how much output of a command that runs once is kept.
 const onceOutput = 2 << 10
 
-// lastWords is how long output is still read once its writers should be gone.
+// lastWords is how long output is read after its writers should have ended.
 const lastWords = 100 * time.Millisecond
 
-// RunOnce runs a command beside the workload, as it would run itself, and returns how it ended and
-// the last of its output. When the context ends it is killed. Whatever it leaves running in its
-// process group is killed in any case.
+// RunOnce runs a command beside the workload, with the workload's environment, and returns how it
+// ended and the end of its output. When the context ends it kills the command. It always kills what
+// the command leaves running in its process group.
 func (c Config) RunOnce(ctx context.Context, argv []string, vars map[string]string) (*Exit, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, errors.New("no command")
@@ -35,12 +35,12 @@ func (c Config) RunOnce(ctx context.Context, argv []string, vars map[string]stri
 	}
 	var last tail
 	var reading sync.WaitGroup
-	reading.Go(func() { _, _ = io.Copy(&last, r) }) // ends with the last writer, or with the pipe
+	reading.Go(func() { _, _ = io.Copy(&last, r) }) // ends when the last writer closes the pipe, or with the pipe
 	ended := awaitEnd(ctx, rec.PID, rec.Start)
-	// Its exit code has not been read yet, so the group's number is still its own.
+	// Its exit code has not been read yet, so the group's ID is still its own.
 	killed := signalGroup(rec.PID, syscall.SIGKILL)
-	_ = cmd.Wait()                                   // what it says is in ProcessState
-	_ = r.SetReadDeadline(time.Now().Add(lastWords)) // one that left its group may hold the other end for ever
+	_ = cmd.Wait()                                   // ProcessState has the result
+	_ = r.SetReadDeadline(time.Now().Add(lastWords)) // a process that left the group may hold the other end for ever
 	reading.Wait()
 	exit := exitOf(cmd.ProcessState)
 	exit.Output = c.Secrets.VeilEnd(last.kept)

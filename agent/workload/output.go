@@ -13,26 +13,25 @@ import (
 	"github.com/leasehold/leasehold/agent/secrets"
 )
 
-// defaultOutputLimit is how long each of the two files of output may become.
+// defaultOutputLimit is the size limit of each of the two output files.
 const defaultOutputLimit = 8 << 20
 
 // TailSize is how much of a workload's last output is kept for the report of its exit (DET-19).
 const TailSize = 64 << 10
 
-// output is the pair of files that holds what a workload wrote: the present one, and the one before
-// it.
+// output is the pair of files with the workload's output: the present one and the previous one.
 type output struct {
 	path  string
 	limit int64
-	mu    sync.Mutex // held while the files are cut, opened or read, as long as the disk hangs
+	mu    sync.Mutex // held while the files are cut, opened or read, even while the disk hangs
 }
 
 func (o *output) earlier() string { return o.path + ".1" }
 
-// open returns the file for the workload to write to, emptied if asked. It is opened for appending,
-// so that cutting it leaves no hole.
+// open returns the file for the workload's output, emptied if asked. It is opened for appending, so
+// that truncating it leaves no hole.
 func (o *output) open(empty bool) (*os.File, error) {
-	o.mu.Lock() // a cut that is under way would take away what is written from now on
+	o.mu.Lock() // a cut under way would remove what is written from now on
 	defer o.mu.Unlock()
 	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
@@ -63,9 +62,9 @@ func (o *output) bound(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// cut moves what is there to the earlier file once it is over the limit. The workload holds the
-// file open, so it is copied and cut to nothing in place. What the workload writes between the two
-// is lost, and so is, if it wrote more than the limit since the last look, the beginning of that.
+// cut moves the output to the earlier file once it exceeds the limit. The workload keeps the file
+// open, so cut copies it and truncates it in place. What the workload writes between the two is
+// lost. If it wrote more than the limit since the last look, the beginning of that is lost too.
 func (o *output) cut() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +92,7 @@ func (o *output) shorten(f *os.File) error {
 	}
 	_, err = io.Copy(earlier, io.NewSectionReader(f, info.Size()-o.limit, o.limit))
 	if err := errors.Join(err, earlier.Close()); err != nil {
-		// A full disk is no reason to let the file grow on.
+		// The file must not grow on a full disk either.
 		return errors.Join(fmt.Errorf("keep workload output: %w", err), f.Truncate(0))
 	}
 	if err := f.Truncate(0); err != nil {
@@ -102,7 +101,7 @@ func (o *output) shorten(f *os.File) error {
 	return nil
 }
 
-// tail returns the last of the output, TailSize at most. What cannot be read is left out.
+// tail returns the end of the output, at most TailSize. It leaves out what cannot be read.
 func (o *output) tail() []byte {
 	last := readEnd(o.path, TailSize)
 	if missing := TailSize - int64(len(last)); missing > 0 {
@@ -119,10 +118,10 @@ func (o *output) said(hidden *secrets.Holder) []byte {
 	return text[max(0, len(text)-TailSize):]
 }
 
-// lateOutput stands for output that the disk did not give in time.
+// lateOutput replaces output that the disk did not deliver in time.
 const lateOutput = "(its last output was not read: the disk of the machine did not answer in time)\n"
 
-// saidSoon is said, unless the disk hangs: an end is reported all the same.
+// saidSoon is said with a time limit, because an end is reported even if the disk hangs.
 func (o *output) saidSoon(hidden *secrets.Holder) []byte {
 	read := make(chan []byte, 1)
 	go func() { read <- o.said(hidden) }() // ends when the disk answers

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// stat is the part of /proc/<pid>/stat that is needed here.
+// stat is a part of /proc/<pid>/stat.
 type stat struct {
-	state string // Z: it ended, and was not waited for
+	state string // Z: it has ended, and its parent has not waited for it
 	group int
-	start string // in ticks since the kernel booted: with the process ID it names one process for good
+	start string // in ticks since boot; with the process ID it identifies the process
 }
 
 func readStat(pid int) (stat, error) {
@@ -22,7 +22,7 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("read process: %w", err)
 	}
-	// The second field is the command in parentheses, which may hold anything.
+	// The second field is the command in parentheses, which may contain any character.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 {
 		return stat{}, fmt.Errorf("read process: /proc/%d/stat has %d fields", pid, len(fields))
@@ -34,7 +34,7 @@ func readStat(pid int) (stat, error) {
 	return stat{state: fields[0], group: group, start: fields[19]}, nil
 }
 
-// kernelBoot tells one boot of the kernel from another; empty where the kernel does not say.
+// kernelBoot identifies the kernel's boot; empty if the kernel does not say.
 func kernelBoot() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -43,11 +43,11 @@ func kernelBoot() string {
 	return strings.TrimSpace(string(data))
 }
 
-// signalGroup sends a signal to every process of the group. One that is empty is no error.
+// signalGroup sends a signal to every process of the group. An empty group is no error.
 func signalGroup(group int, sig syscall.Signal) error {
 	if group <= 1 {
-		// To the kernel these mean the agent's own group, and everything.
-		return fmt.Errorf("signal process group: %d is none of a workload", group)
+		// To the kernel, 0 and 1 mean the agent's own group and all processes.
+		return fmt.Errorf("signal process group: %d is not a workload's", group)
 	}
 	if err := syscall.Kill(-group, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal process group %d: %w", group, err)
@@ -55,8 +55,8 @@ func signalGroup(group int, sig syscall.Signal) error {
 	return nil
 }
 
-// groupLives reports whether any process of the group still runs. Those that ended and wait for a
-// parent to notice do not count: where nothing reaps orphans they would count for ever.
+// groupLives reports whether any process of the group still runs. Zombies do not count: without a
+// process that reaps orphans they would count for ever.
 func groupLives(group int) bool {
 	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
 		return false

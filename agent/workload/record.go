@@ -11,9 +11,9 @@ import (
 
 // record is what a later run of the agent must know of the workload.
 type record struct {
-	Boot   string `json:"boot"`   // the machine's boot that it belongs to
-	Kernel string `json:"kernel"` // the kernel's boot, in which PID and Start have a meaning
-	PID    int    `json:"pid"`    // also its process group
+	Boot   string `json:"boot"`   // the machine's boot in which the workload was started
+	Kernel string `json:"kernel"` // the kernel's boot in which PID and Start are valid
+	PID    int    `json:"pid"`    // also the ID of its process group
 	Start  string `json:"start"`
 	Exit   *Exit  `json:"exit,omitempty"` // it ended by itself
 }
@@ -42,7 +42,7 @@ func writeRecord(path string, r any) error {
 	return durable.Replace(path, data, 0o640)
 }
 
-// runs reports whether the recorded process is still there.
+// runs reports whether the recorded process still runs.
 func (r record) runs() bool {
 	if r.PID <= 1 || r.Kernel == "" || r.Kernel != kernelBoot() {
 		return false

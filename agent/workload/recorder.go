@@ -7,25 +7,25 @@ import (
 )
 
 // recorder keeps a record on disk. The disk may hang, and neither a kill nor the report of an end
-// waits for it: what is to be there is written apart, in order. Only the last change counts.
+// waits for it: changes are written in the background, in order. Only the last change counts.
 type recorder[R any] struct {
 	path   string
 	save   func(path string, r *R) error
-	failed func(r *R, err error) // logs what was not written; nil: what was not removed
+	failed func(r *R, err error) // logs a failed write; nil: a failed removal
 
 	mu      sync.Mutex
-	changed bool          // by this agent: then last is true, whatever the disk has
-	last    *R            // nil: there is to be none
-	due     bool          // last is not written, nor being written
-	lost    bool          // what was tried last is not written
-	idle    chan struct{} // closed when all was tried; nil: nothing is under way
+	changed bool          // by this agent: then last is authoritative, not the disk
+	last    *R            // nil: there must be no record
+	due     bool          // last is neither written nor being written
+	lost    bool          // the last attempt failed
+	idle    chan struct{} // closed when everything was tried; nil: nothing is under way
 }
 
 func newRecorder[R any](path string, failed func(r *R, err error)) *recorder[R] {
 	return &recorder[R]{path: path, save: saveRecord[R], failed: failed}
 }
 
-// saveRecord removes the file if there is to be none.
+// saveRecord writes the record, or removes the file if there must be none.
 func saveRecord[R any](path string, r *R) error {
 	if r != nil {
 		return writeRecord(path, r)
@@ -36,7 +36,8 @@ func saveRecord[R any](path string, r *R) error {
 	return nil
 }
 
-// put does not wait for the disk. What it was given must not be changed any more.
+// put queues a change and does not wait for the disk. The caller must not modify the record
+// afterwards.
 func (c *recorder[R]) put(r *R) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +48,7 @@ func (c *recorder[R]) put(r *R) {
 	}
 }
 
-// read returns what was put last, else what an earlier agent left.
+// read returns what was put last, or else what an earlier agent left.
 func (c *recorder[R]) read() (r R, known bool, err error) {
 	c.mu.Lock()
 	changed, last := c.changed, c.last
@@ -62,21 +63,21 @@ func (c *recorder[R]) read() (r R, known bool, err error) {
 	return *last, true, nil
 }
 
-// written is closed when all was tried; nil: it was.
+// written returns a channel that is closed when everything was tried; nil: it was.
 func (c *recorder[R]) written() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.idle
 }
 
-// kept reports whether the disk has the last change.
+// kept reports whether the last change is on disk.
 func (c *recorder[R]) kept() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.idle == nil && !c.lost
 }
 
-// run writes until nothing is due.
+// run writes until nothing is pending.
 func (c *recorder[R]) run() {
 	for {
 		c.mu.Lock()

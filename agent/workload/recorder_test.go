@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A disk that hangs delays neither the kill of a workload nor the report that it ended, and what
-// is written late is what counts then.
+// A disk that hangs delays neither the kill of a workload nor the report of its end, and a late
+// write writes the latest state.
 //
 // proves SAFE-9, DET-1
 func TestADiskThatHangsDelaysNothing(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnEndIsReportedWithoutOutput(t *testing.T) {
 	r.recorded()
 }
 
-// A start that the disk has held up until the workload is not to run any more starts nothing.
+// A start that the disk delayed until the workload must no longer run starts nothing.
 //
 // proves SAFE-9
 func TestAStartThatIsCalledOff(t *testing.T) {

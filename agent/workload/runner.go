@@ -16,52 +16,52 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Config is what to run and where.
+// Config says what to run and where.
 type Config struct {
-	Run         []string // empty: there is no workload
+	Run         []string // empty: no workload
 	Vars, Facts map[string]string
 	Dir         string // the workload's working directory
-	StateDir    string // its output and its record
-	Boot        string // the machine's present boot
+	StateDir    string // directory of its output and its record
+	Boot        string // ID of the machine's present boot
 	Instance    string
 	Group       string
 	Shard       string
-	// Secrets are in the environment of the workload, the drain hook and what runs once beside
-	// them; nil: there are none.
+	// Secrets go into the environment of the workload, the drain hook and commands that run once;
+	// nil: none.
 	Secrets *secrets.Holder
-	// Waits says what else the workload waits for before it is started, "" if nothing; nil: nothing
+	// Waits returns what else the workload waits for before it starts, "" if nothing; nil: nothing
 	// ever.
 	Waits       func() string
-	StopTimeout time.Duration // how long it may take to end in order
-	OutputLimit int64         // of each of the two files of output; 0: 8 MiB
+	StopTimeout time.Duration // time to end in order
+	OutputLimit int64         // size of each of the two output files; 0: 8 MiB
 }
 
-// Deps are what a Runner works with.
+// Deps are a Runner's dependencies.
 type Deps struct {
 	Logger *slog.Logger
 }
 
-// Exit is how a workload ended by itself.
+// Exit describes how a workload ended by itself.
 type Exit struct {
 	Code   int       `json:"code"` // -1: ended by a signal, or unknown
 	Signal string    `json:"signal,omitempty"`
 	At     time.Time `json:"at"`
 	Why    string    `json:"why"` // for people
 	Output []byte    `json:"output,omitempty"`
-	// Withheld is set if the last output may hold secrets that have not arrived yet.
+	// Withheld is set if the last output may contain secrets that have not arrived yet.
 	Withheld bool `json:"withheld,omitempty"`
 }
 
-// State is how the workload is now.
+// State is the present state of the workload.
 type State struct {
-	Wanted  bool // there is one to run
+	Wanted  bool // there is a workload to run
 	Running bool
 	PID     int
-	Since   time.Time // Running or Exit
-	Exit    *Exit     // it ended by itself, or could not be started
-	Waits   string    // why it was not started yet; the next Start tries again
-	// Unread: one of an earlier agent may run, whose record cannot be read; the next Start or Stop
-	// tries again.
+	Since   time.Time // of Running or Exit
+	Exit    *Exit     // it ended by itself or could not be started
+	Waits   string    // why it is not started yet; the next Start tries again
+	// Unread means that an earlier agent's workload may be running, because its record cannot be
+	// read; the next Start or Stop tries again.
 	Unread bool
 }
 
@@ -79,34 +79,34 @@ type Runner struct {
 
 	mu     sync.Mutex
 	state  State
-	asked  bool     // to end
-	newest *process // that was watched last
-	argv   []string // what the next start runs, with vars
+	asked  bool     // closed to request the end
+	newest *process // the last watched process
+	argv   []string // the command of the next start, with vars
 	vars   map[string]string
 
-	revealed *Exit         // whose output is being read, or was
-	readers  int           // of output
-	unread   chan struct{} // closed when there are no readers any more; nil: there were none
+	revealed *Exit         // the exit whose output is or was being read
+	readers  int           // readers of output
+	unread   chan struct{} // closed when there are no readers any longer; nil: there were none
 
 	records *recorder[record]
 
-	run *process // under watch
+	run *process // the watched process
 
-	// left is what another Runner has released; nil: it is not known. It counts if the disk has no
+	// left is what another Runner has released; nil: unknown. It is used if the disk does not
 	// answer.
 	left *record
 }
 
-// process is one that an agent started, this one or an earlier one.
+// process is a process that this agent or an earlier one started.
 type process struct {
 	record
-	cmd    *exec.Cmd // nil if it was taken up again
+	cmd    *exec.Cmd // nil if it was adopted
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the leader was reaped, or the process let go
+	done   chan struct{} // closed when the leader was reaped, or the process was released
 	tasks  sync.WaitGroup
 }
 
-// New starts nothing.
+// New returns a Runner and starts nothing.
 func New(cfg Config, deps Deps) (*Runner, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new workload runner: no logger")
@@ -129,7 +129,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	return r, nil
 }
 
-// unrecorded logs what the disk does not have.
+// unrecorded logs what could not be written.
 func (r *Runner) unrecorded(rec *record, err error) {
 	switch {
 	case rec == nil:
@@ -141,7 +141,7 @@ func (r *Runner) unrecorded(rec *record, err error) {
 	}
 }
 
-// Configure sets what the next start runs. What runs goes on as it is.
+// Configure sets the command of the next start. A running workload is not affected.
 func (r *Runner) Configure(run []string, vars map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,8 +154,8 @@ func (r *Runner) configured() (run []string, vars map[string]string) {
 	return r.argv, r.vars
 }
 
-// State returns the present state of the workload, from memory. Output that was withheld is read
-// once the secrets are known; Changed signals when it is there.
+// State returns the present state of the workload from memory. Withheld output is read once the
+// secrets are known; Changed then signals.
 func (r *Runner) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +170,7 @@ func (r *Runner) State() State {
 	return r.state
 }
 
-// reveal adds what the workload said last to an exit that lacks it. The disk may hang.
+// reveal adds the last output to an exit that lacks it. The disk may hang.
 func (r *Runner) reveal(withheld *Exit) {
 	exit := *withheld
 	exit.Output, exit.Withheld = r.out.said(r.cfg.Secrets), false
@@ -185,23 +185,22 @@ func (r *Runner) reveal(withheld *Exit) {
 	r.mu.Unlock()
 }
 
-// reading is closed when no output is read any more; nil: none was.
+// reading returns a channel that is closed when no output is being read any longer; nil: none was.
 func (r *Runner) reading() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unread
 }
 
-// Changed signals that the workload ended by itself, or that its last output was read; several
-// changes may be told once.
+// Changed signals that the workload ended by itself, or that its last output was read. One signal
+// may stand for several changes.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
-// Start starts the workload, or takes over what an earlier agent left: the process if it still
-// runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a
-// workload that ended by itself stays ended. State has a failure as well, as an exit; missing
-// secrets are not a failure, but ErrWaits, and neither is a record that cannot be read: see
-// State.Unread. The disk may hang: once ctx has ended, nothing is started any more, and that is
-// ErrWaits, too.
+// Start starts the workload, or adopts what an earlier agent left: the process if it still runs,
+// its exit if it has ended. It does nothing after a Start that was not followed by Stop, so a
+// workload that ended by itself stays ended. State reports a failure as an exit. Missing secrets
+// and an unreadable record (see State.Unread) are not failures but ErrWaits. The disk may hang:
+// once ctx has ended, Start starts nothing and returns ErrWaits.
 func (r *Runner) Start(ctx context.Context) error {
 	if r.run != nil {
 		return nil
@@ -237,7 +236,7 @@ func (r *Runner) Start(ctx context.Context) error {
 	return err
 }
 
-// setUnread notes that it is not known whether a workload runs.
+// setUnread records that it is unknown whether a workload runs.
 func (r *Runner) setUnread(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,8 +259,8 @@ func (r *Runner) waits() string {
 	return ""
 }
 
-// Reload tells the workload by SIGHUP that its files have changed. One that does not run finds them
-// when it starts.
+// Reload sends SIGHUP to the workload because its files have changed. A workload that does not run
+// finds them when it starts.
 func (r *Runner) Reload() error {
 	s := r.State()
 	if !s.Running {
@@ -278,7 +277,7 @@ func (r *Runner) takeUp(old record) bool {
 	runs := old.runs()
 	if old.Boot != r.cfg.Boot {
 		if runs {
-			// The machine's former boot left it behind; two would run beside each other.
+			// It is left over from the machine's former boot; a new one would run beside it.
 			if err := signalGroup(old.PID, syscall.SIGKILL); err != nil {
 				r.log.Warn("workload of the former boot was left", "error", err, "pid", old.PID)
 			}
@@ -289,7 +288,7 @@ func (r *Runner) takeUp(old record) bool {
 	case old.Exit != nil:
 		r.end(old.Exit)
 	case runs:
-		r.log.Info("workload taken up again", "pid", old.PID)
+		r.log.Info("workload of an earlier agent adopted", "pid", old.PID)
 		r.watch(&process{record: old})
 	default:
 		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"})
@@ -331,7 +330,7 @@ func (r *Runner) launch(ctx context.Context, run []string, vars map[string]strin
 	return nil
 }
 
-// watch begins to look after a process that runs.
+// watch begins to watch a running process.
 func (r *Runner) watch(p *process) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.done = cancel, make(chan struct{})
@@ -347,16 +346,16 @@ func (r *Runner) watch(p *process) {
 	})
 }
 
-// await returns how the process ended by itself; nil if its end was requested, or it was let go.
+// await returns how the process ended by itself; nil if its end was requested, or it was released.
 func (r *Runner) await(ctx context.Context, p *process) *Exit {
 	defer close(p.done)
 	defer p.cancel()
 	if awaitEnd(ctx, p.PID, p.Start) != nil {
-		return nil // let go
+		return nil // released
 	}
 	exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
 	if p.cmd != nil {
-		_ = p.cmd.Wait() // what it says is in ProcessState
+		_ = p.cmd.Wait() // ProcessState has the result
 		exit = exitOf(p.cmd.ProcessState)
 	}
 	exit.At = time.Now()
@@ -372,7 +371,7 @@ func (r *Runner) await(ctx context.Context, p *process) *Exit {
 	return exit
 }
 
-// lastWords adds what the workload said last, if it is known what of it is secret.
+// lastWords adds the last output if all its secrets are known.
 func (r *Runner) lastWords(exit *Exit) *Exit {
 	if exit.Withheld = r.cfg.Secrets.Blind(); !exit.Withheld {
 		exit.Output = r.out.saidSoon(r.cfg.Secrets)

@@ -110,7 +110,7 @@ func TestNewConfigurationIsThatOfTheNextStart(t *testing.T) {
 	r.says("arg hello\n")
 	r.says("env greeting=hello\n")
 
-	// Without a command there is nothing to run any more, but what runs can still be stopped.
+	// Without a command there is nothing to start, but a running workload can still be stopped.
 	r.Configure(nil, nil)
 	if s := r.State(); !s.Wanted || s.Exit == nil {
 		t.Errorf("state is %+v, want the state of the last run", s)
@@ -134,7 +134,7 @@ func TestWorkloadThatHasEndedIsStartedAfterAStop(t *testing.T) {
 		t.Errorf("state is %+v, want it to run", s)
 	}
 
-	// So is one whose end only the record tells, and one that could not be started.
+	// The same for a workload whose end only the record has, and one that could not be started.
 	kill(t, r.State().PID)
 	r.exit()
 	next := again(t, r.cfg)
@@ -231,8 +231,8 @@ func TestTakenUpAgainAndStopped(t *testing.T) {
 	}
 }
 
-// An agent that was killed while it stopped the workload is followed by one that only wants it
-// stopped.
+// If an agent is killed while it stops the workload, the next agent, which only wants it stopped,
+// completes that.
 //
 // proves DET-18
 func TestStopOfWhatAnEarlierAgentLeft(t *testing.T) {

@@ -26,7 +26,7 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	if err := r.Start(t.Context()); !errors.Is(err, ErrWaits) {
 		t.Fatalf("started without its secrets: %v", err)
 	}
-	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "secrets: no coordinator has told its secrets yet" {
+	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "secrets: no coordinator has sent its secrets yet" {
 		t.Errorf("state is %+v", s)
 	}
 	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})
@@ -45,7 +45,7 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 		!strings.Contains(string(e.Output), "env DB_PASSWORD=[secret db]") {
 		t.Errorf("last words are %q", e.Output)
 	}
-	// Its record is on disk, and its own output is the one file that has the value.
+	// The record is on disk, and the workload's own output is the one file with the value.
 	files, err := filepath.Glob(filepath.Join(r.cfg.StateDir, "*"))
 	if err != nil || len(files) < 2 {
 		t.Fatalf("files %q, %v", files, err)
@@ -61,7 +61,7 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	}
 }
 
-// What ended while no agent was there, or before one knew the secrets again, is told when they are
+// Output from before an agent was there, or knew the secrets again, is reported once they are
 // known.
 //
 // proves SEC-6, DET-19
@@ -81,7 +81,7 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 	cfg.Secrets = secrets.New()
 	cfg.Secrets.Want(map[string]string{"DB_PASSWORD": "db"})
 	second := again(t, cfg)
-	second.start() // a workload that runs goes on
+	second.start() // a running workload continues
 	if s := second.State(); !s.Running || s.PID != pid {
 		t.Fatalf("state is %+v, want process %d to go on", s, pid)
 	}
@@ -93,7 +93,7 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 		strings.Contains(string(data), "hunter2") {
 		t.Errorf("record is %s, %v", data, err)
 	}
-	third := again(t, cfg) // and the agent is restarted once more
+	third := again(t, cfg) // and the agent is restarted again
 	third.start()
 	third.exit()
 	fourth := again(t, cfg)
@@ -124,7 +124,7 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 	}
 	_ = pipe.Close()
 	<-fourth.Changed()
-	fourth.Release() // there are no readers any more
+	fourth.Release() // there are no readers any longer
 	if e := fourth.State().Exit; e == nil || e.Withheld {
 		t.Errorf("exit is %+v", e)
 	}

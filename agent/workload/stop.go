@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// groupLookEvery is how often to look whether the last process of the group has ended: no event
-	// announces it.
+	// groupLookEvery is the interval for checking whether the last process of the group has ended,
+	// which no event announces.
 	groupLookEvery = 20 * time.Millisecond
-	// killWait is how long the kernel may take to end what was killed. What is stuck in it longer
-	// stays.
+	// killWait is how long the kernel may take to end killed processes. Those that are stuck in the
+	// kernel for longer remain.
 	killWait = 5 * time.Second
-	// diskWait is how long Stop and Release wait for what is written and read on disk. It may hang.
+	// diskWait is how long Stop and Release wait for disk operations, which may hang.
 	diskWait = time.Second
 )
 
 // Stop ends the workload in order: it sends SIGTERM to the process group, and SIGKILL to what is
 // left after the timeout, or as soon as ctx ends. It returns when the group is gone. A later Start
-// starts the workload again. If the record of an earlier agent cannot be read, it ends nothing: see
-// State.Unread.
+// starts the workload again. If the record of an earlier agent cannot be read, Stop ends nothing:
+// see State.Unread.
 func (r *Runner) Stop(ctx context.Context) {
 	if r.run == nil && !r.resume() {
-		return // the record is kept: what it names may run
+		return // the record stays, since its process may run
 	}
 	p := r.run
 	if p == nil {
@@ -38,7 +38,7 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.asked = true
 	r.mu.Unlock()
 	if p.over() {
-		// It ended by itself and its group was killed then; by now the ID may be another's.
+		// It ended by itself and its group was killed then; by now another group may have the ID.
 		r.run = nil
 		r.forget()
 		r.settle(p)
@@ -67,8 +67,8 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.settle(p)
 }
 
-// settle waits for what is still done on disk, unless it hangs, and reports whether all of it is
-// done. p: a process that is let go.
+// settle waits for disk operations, unless the disk hangs, and reports whether all are done. p: a
+// process that is released.
 func (r *Runner) settle(p *process) bool {
 	watched := func() <-chan struct{} {
 		if p == nil {
@@ -76,7 +76,7 @@ func (r *Runner) settle(p *process) bool {
 		}
 		return endOf(&p.tasks)
 	}
-	// In this order: a watch may end with a record.
+	// In this order, since a watch may end with a record.
 	if !inTime(diskWait, watched, r.reading, r.records.written) {
 		r.log.Warn("workload's record or output is not written or read in time: the disk is slow")
 		return false
@@ -84,8 +84,8 @@ func (r *Runner) settle(p *process) bool {
 	return r.records.kept()
 }
 
-// inTime waits for one after the other, each of which is closed when it is over or nil, and reports
-// whether all were in time.
+// inTime waits for the channels, each of which is nil or closed at the end of something, and
+// reports whether all were closed in time.
 func inTime(most time.Duration, each ...func() <-chan struct{}) bool {
 	late := time.NewTimer(most)
 	defer late.Stop()
@@ -103,7 +103,7 @@ func inTime(most time.Duration, each ...func() <-chan struct{}) bool {
 	return true
 }
 
-// endOf is closed when all tasks have ended.
+// endOf returns a channel that is closed when all tasks have ended.
 func endOf(tasks *sync.WaitGroup) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
@@ -113,8 +113,8 @@ func endOf(tasks *sync.WaitGroup) <-chan struct{} {
 	return over
 }
 
-// resume takes up what an earlier agent left running, to be stopped: it may have been killed while
-// it did just that. It reports whether that is known.
+// resume adopts what an earlier agent left running, in order to stop it: that agent may have been
+// killed while it did so. It reports whether the record could be read.
 func (r *Runner) resume() bool {
 	old, known, err := r.recall()
 	if err != nil {
@@ -127,7 +127,8 @@ func (r *Runner) resume() bool {
 	return true
 }
 
-// recall reads what is recorded. It does not wait long for the disk if it knows what was left.
+// recall reads the record. If it knows what another Runner left, it does not wait long for the
+// disk.
 func (r *Runner) recall() (record, bool, error) {
 	if r.left == nil {
 		return r.records.read()
@@ -150,7 +151,7 @@ func (r *Runner) recall() (record, bool, error) {
 	case a = <-read:
 	case <-late.C:
 	}
-	if a.err != nil && r.left.runs() { // then nothing has taken its place
+	if a.err != nil && r.left.runs() { // then nothing has replaced it
 		r.log.Warn("workload's record cannot be read: what was left is stopped", "error", a.err)
 		return *r.left, true, nil
 	}
@@ -171,7 +172,7 @@ func (r *Runner) forget() {
 	r.mu.Unlock()
 }
 
-// Kill ends the workload at once, as a failure of its own would: it counts as ended by itself.
+// Kill ends the workload at once. It counts as ended by itself, as after a failure of its own.
 func (r *Runner) Kill() {
 	r.mu.Lock()
 	p, runs := r.newest, r.state.Running && !r.asked
@@ -184,8 +185,8 @@ func (r *Runner) Kill() {
 	}
 }
 
-// Release leaves the workload running, for the next agent to take up. It reports whether the disk
-// has what that agent has to know: without it, that agent would start a second one.
+// Release leaves the workload running for the next agent. It reports whether the disk has what that
+// agent must know: without it, that agent would start a second workload.
 func (r *Runner) Release() bool {
 	p := r.run
 	if p != nil {
@@ -195,8 +196,8 @@ func (r *Runner) Release() bool {
 	return r.settle(p)
 }
 
-// StopReleased ends what was left running, after Release. Another agent may have restarted it
-// since: its record counts, and what this Runner remembers only if the disk hangs.
+// StopReleased ends what Release left running. If another agent has restarted the workload since,
+// that agent's record counts. What this Runner remembers counts only if the disk hangs.
 func (r *Runner) StopReleased(ctx context.Context) error {
 	next, err := New(r.cfg, Deps{Logger: r.log})
 	if err != nil {

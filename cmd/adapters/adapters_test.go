@@ -84,7 +84,7 @@ providers:
 	}
 }
 
-// Balancers stand beside providers, and what is wrong with one is said with its line.
+// Balancers are named beside providers, and an error about one has its line.
 //
 // proves SEC-7
 func TestBalancersAreOpened(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// What the page of authorities shows can be used as it stands, and each of its settings is in the
-// table.
+// The examples on the page of authorities work unchanged, and each setting in them is in the table.
 //
 // proves FILE-2, SEC-7
 func TestThePageOfAuthorities(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What the pages of load balancers show can be used as it stands: each file is read, its balancer
-// is opened, and every setting that it has is in a table.
+// The examples on the pages of load balancers work unchanged: each file is read, its balancer is
+// opened, and every setting that it has is in a table.
 //
 // proves LB-1, SEC-7
 func TestThePagesOfBalancers(t *testing.T) {

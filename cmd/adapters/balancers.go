@@ -36,7 +36,8 @@ var balancers = map[string]providerfile.OpenBalancer{
 	},
 }
 
-// openedBalancer is a balancer, or the error of opening it: never a balancer that is nil.
+// openedBalancer returns a balancer or the error of opening it, and never a non-nil interface with
+// a nil balancer.
 func openedBalancer[B balancer.Balancer](b B, err error) (balancer.Balancer, error) {
 	if err != nil {
 		return nil, err

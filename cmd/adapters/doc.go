@@ -1,5 +1,5 @@
-// Package adapters has all that this project can talk to: the kinds of provider and of load
-// balancer, and the server of xDS. The program leasehold links them. What runs a coordinator
-// otherwise (benches, the cast of fault tests, tests of the command line) names the few that it
-// needs: Amazon's and Envoy's modules are the half of what is compiled for leasehold.
+// Package adapters links everything that this project can talk to: the kinds of provider and of
+// load balancer, and the xDS server. The program leasehold links them all. Other programs with a
+// coordinator (benches, fault tests, tests of the command line) name the few that they need: the
+// modules of Amazon and Envoy are half of what is compiled for leasehold.
 package adapters

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/groupfile"
 )
 
-// What the page of sizes that follow the load shows can be used as it stands: the file is opened,
-// and the groups name nothing that it does not have.
+// The examples on the page of sizes that follow the load work unchanged: the file is opened, and
+// the groups name nothing that it does not have.
 //
 // proves SEC-7, AUTO-1
 func TestThePageOfMetrics(t *testing.T) {

@@ -35,8 +35,8 @@ func blocksIn(text, language string) (out []string) {
 	return out
 }
 
-// What the pages show can be used as it stands: the file of providers is opened, its provider
-// accepts the group, and every setting of the schema is in the group and in a table.
+// The examples on the pages work unchanged: the file of providers is opened, its provider accepts
+// the group, and every setting of the schema is in the group and in a table.
 //
 // proves PROV-3
 func TestThePagesOfProviders(t *testing.T) {

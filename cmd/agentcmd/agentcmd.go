@@ -145,8 +145,8 @@ func (c *Cmd) openState() (dir, boot string, err error) {
 	return dir, boot, err
 }
 
-// openNotices returns what watches for notices, and for the operator's file that says that the
-// machine is to be emptied.
+// openNotices returns the watchers for notices: the group's source, and the operator's file that
+// asks to empty the machine.
 func openNotices(stateDir string, log *slog.Logger) (notices, evacuation *notice.Watcher, err error) {
 	if notices, err = notice.New(notice.Config{}, notice.Deps{Logger: log}); err != nil {
 		return nil, nil, err
@@ -173,10 +173,10 @@ func runWatched(ctx context.Context, a *agent.Agent, service supervised.Service)
 	return err
 }
 
-// defaultFilesRoot is where files may be if nothing else is said.
+// defaultFilesRoot is the default directory for files.
 const defaultFilesRoot = "/etc/leasehold-files"
 
-// files returns what keeps the group's files on this machine.
+// files returns the manager of the group's files on this machine.
 func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logger, clock papers,
 	reload func() error,
 ) (*files.Manager, error) {
@@ -205,12 +205,12 @@ func (c *Cmd) files(b provider.Bootstrap, place workload.Config, log *slog.Logge
 type papers interface {
 	agent.Certificate
 	Now() time.Time
-	// TLS is how the machine reaches coordinators; nil if nothing tells them from others.
+	// TLS returns how the machine reaches coordinators; nil if nothing authenticates them.
 	TLS() *tls.Config
 }
 
-// papersOf returns this machine's certificate. While there are coordinators without certificates,
-// machines that one of them created have none either.
+// papersOf returns this machine's certificate. Machines that a coordinator without certificates
+// created have none either.
 func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (papers, error) {
 	if bootstrap.CA == "" {
 		return certificate.Unsecured{}, nil
@@ -233,7 +233,7 @@ func sourceOf(told string) (netip.Addr, error) {
 	return source, nil
 }
 
-// dialer reaches coordinators from an address of this machine.
+// dialer returns a dialer with an address of this machine as its source.
 func dialer(source netip.Addr) func(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	if source.IsValid() {

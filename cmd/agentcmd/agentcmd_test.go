@@ -126,7 +126,7 @@ func TestStreamsComeFromTheAddressThatIsTold(t *testing.T) {
 	}
 }
 
-// waiter is a log that tells when a line with a text was written.
+// waiter is a log that signals when a line with a text was written.
 type waiter struct {
 	text  string
 	found chan struct{}

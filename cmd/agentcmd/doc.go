@@ -1,6 +1,6 @@
-// Package agentcmd puts an agent together from flags, environment and the bootstrap document, for
-// every program that can be one: leasehold-agent, and leasehold agent.
+// Package agentcmd builds an agent from flags, environment and the bootstrap document, for every
+// program that can be one: leasehold-agent, and leasehold agent.
 //
-// It decides nothing and imports no store, coordinator or provider adapter, so that the agent stays
-// small.
+// It makes no decisions and imports no store, coordinator or provider adapter, so that the agent
+// stays small.
 package agentcmd

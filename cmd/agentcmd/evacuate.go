@@ -25,7 +25,8 @@ type Evacuate struct {
 
 func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "evacuate") }
 
-// Run writes the file, and prints what will follow: for a while nothing on this machine shows it.
+// Run writes the file, and prints what will follow, since for a while nothing on this machine shows
+// it.
 func (c *Evacuate) Run(told io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
 		return fmt.Errorf("cannot find the agent to evacuate: give its --state-dir or its --bootstrap document, or set %s",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who asks for an evacuation is told of which instance, and where to see what comes of it.
+// An operator who asks for an evacuation learns which instance it is for, and where to follow it.
 //
 // proves DRAIN-3
 func TestEvacuateSaysWhatComesOfIt(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 type fence struct {
 	place workload.Config
 	deps  workload.Deps
-	// processes: this machine is the agent's own processes and ends with it, as the process
-	// provider's are. They know a boot ID of their own.
+	// processes means that the machine consists of the agent's own processes and ends with it, as
+	// the process provider's machines do. They have a boot ID of their own.
 	processes bool
 }
 
@@ -32,7 +32,7 @@ func (f fence) PowerOff(ctx context.Context) error {
 		return nil
 	}
 	written := make(chan struct{})
-	go func() { // may hang on a broken disk; the machine is off before it returns then
+	go func() { // may hang on a broken disk; the machine is then off before it returns
 		unix.Sync()
 		close(written)
 	}()

@@ -20,21 +20,21 @@ import (
 // first process.
 const DefaultBootstrap = "/etc/leasehold/bootstrap.json"
 
-// tooSoon is how long an agent must have run before it is restarted after a crash.
+// tooSoon is the least run time of an agent that is restarted after a crash.
 const tooSoon = 10 * time.Second
 
 // sigHalt is SIGRTMIN+3, which tells systemd to halt. LXC sends it in place of SIGPWR to a first
 // process that blocks SIGPWR, as one of the threads of a Go program that listens to signals does.
 const sigHalt = syscall.Signal(37)
 
-// First returns the first process of a machine, a container for example. It starts this program
-// again with the same arguments, as the agent, and stays beside it: it collects ended processes
-// that have lost their parents, and passes on a request to stop. The machine ends with it: when it
-// was asked to, or when the agent has ended by itself. An agent that breaks down after a while is
-// started again, and takes up its workload. First returns the exit code.
+// First runs as the first process of a machine, for example of a container. It starts this program
+// again with the same arguments, as the agent, and stays beside it: it reaps orphaned processes and
+// passes on requests to stop. The machine ends with it: when it was asked to, or when the agent has
+// ended by itself. It restarts an agent that crashes after a while, and the new agent adopts the
+// workload. First returns the exit code.
 //
-// The agent has a process of its own because only a parent that has no other children to wait for
-// may collect all of them.
+// The agent is a process of its own because only a parent that waits for no other children may reap
+// all of them.
 func First(args []string, log *slog.Logger) int {
 	if err := mountProc(); err != nil {
 		log.Warn("the agent needs /proc", "error", err)
@@ -78,7 +78,7 @@ func (f first) run() int {
 		for ended := false; !ended; {
 			select {
 			case <-f.asked:
-				if !asked { // a second signal would end the agent the hard way
+				if !asked { // a second signal would kill the agent
 					f.terminate(pid)
 				}
 				asked = true
@@ -153,7 +153,7 @@ func reap() (map[int]syscall.WaitStatus, error) {
 	}
 }
 
-// mountProc mounts /proc unless one of this machine's own processes is mounted, as LXD does.
+// mountProc mounts /proc unless it is mounted for this machine's own processes, as LXD does.
 func mountProc() error {
 	if self, err := os.Readlink("/proc/self"); err == nil && self == "1" {
 		return nil

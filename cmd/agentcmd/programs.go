@@ -17,15 +17,15 @@ import (
 	"github.com/leasehold/leasehold/cmd/supervised"
 )
 
-// programs are those that this agent may be upgraded to.
+// programs are the programs to which this agent may be upgraded.
 type programs struct {
 	place *upgrade.Place
-	trial string // the file to create once this agent is acknowledged; "": it is on no trial
+	trial string // file to create once this agent is acknowledged; "": it is not on trial
 	log   *slog.Logger
 }
 
 // programsOf ends an upgrade that an earlier run left unfinished. It does not return if another
-// program is to run in place of this one. If ctx ends first this one goes on, to end in order.
+// program must run in place of this one. If ctx ends first, this one continues, to end in order.
 func (c *Cmd) programsOf(ctx context.Context, stateDir string, version Version, log *slog.Logger) (programs, error) {
 	keys, err := releaseKeys(c.ReleaseKey)
 	if err != nil { // the workload must not suffer for it
@@ -50,14 +50,14 @@ func (c *Cmd) programsOf(ctx context.Context, stateDir string, version Version, 
 		if ctx.Err() != nil {
 			return p, nil
 		}
-		log.Warn("installed program runs: the one that the agent was upgraded to does not start", "error", err)
+		log.Warn("installed program runs: the upgraded one does not start", "error", err)
 		p.place.Forget()
 	}
 	return p, nil
 }
 
-// releaseKeys returns the keys whose signatures count: those that are named, else those that were
-// built in. No coordinator has a say in them.
+// releaseKeys returns the keys whose signatures count: those that are named, else the built-in
+// ones. Coordinators cannot change them.
 func releaseKeys(named []string) (release.Keys, error) {
 	if len(named) == 0 {
 		return release.BuiltIn()
@@ -80,7 +80,7 @@ func releaseKeys(named []string) (release.Keys, error) {
 	return all, nil
 }
 
-// manager takes offers of other versions; nil for an agent on trial.
+// manager returns the manager of offers; nil for an agent on trial.
 func (p programs) manager(papers papers, dial func(context.Context, string) (net.Conn, error)) *upgrade.Manager {
 	if p.trial != "" {
 		return nil
@@ -88,7 +88,8 @@ func (p programs) manager(papers papers, dial func(context.Context, string) (net
 	return upgrade.New(p.place, upgrade.Deps{TLS: papers.TLS, Dial: dial})
 }
 
-// acknowledged returns what an agent on trial does at its first acknowledgement; nil for any other.
+// acknowledged returns the function that an agent on trial calls at its first acknowledgement; nil
+// for any other.
 func (p programs) acknowledged() func() error {
 	if p.trial == "" {
 		return nil
@@ -96,10 +97,10 @@ func (p programs) acknowledged() func() error {
 	return func() error { return upgrade.Acknowledged(p.trial) }
 }
 
-// ended goes on where the agent's run has ended. It does not return if another version was to be
-// tried: this process becomes that one, or this program again. last is called if it was told to end
-// during the trial: the workload was left to a version that may not have ended it. What runs is
-// killed when its context ends.
+// ended continues after the agent's run. If another version was to be tried it does not return:
+// this process becomes that version, or this program again. It calls last if the process was asked
+// to end during the trial: the workload was left to a version that may not have ended it. last
+// kills what runs when its context ends.
 func (p programs) ended(
 	ctx context.Context, err error, service supervised.Service, last func(context.Context) error,
 ) error {
@@ -136,7 +137,7 @@ func (p programs) ended(
 		err = p.goOn(ctx, t, next, args, append(os.Environ(), service.Environ()...))
 	}
 	if ctx.Err() != nil {
-		p.log.Info("agent was told to end during the trial of a version")
+		p.log.Info("agent was asked to end during the trial of a version")
 		stopping, cancel := context.WithDeadline(context.WithoutCancel(ctx), t.LastStop())
 		defer cancel()
 		return last(stopping)
@@ -162,7 +163,7 @@ func (p programs) goOn(ctx context.Context, t *upgrade.Trial, next string, args,
 	if ctx.Err() != nil {
 		return err
 	}
-	// The file may be gone, and the program is not.
+	// Its file may be gone.
 	return errors.Join(err, become(ctx, "/proc/self/exe", os.Args, environ))
 }
 

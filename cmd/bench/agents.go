@@ -23,7 +23,7 @@ type Agents struct {
 	Certificates time.Duration `help:"Give each instance a certificate that lasts for so long, and measure with its renewals: each agent renews after two thirds of that, from a random moment on (default: none)." placeholder:"DURATION"`
 }
 
-// Run lets the agents in, measures, and shows the result.
+// Run admits the agents, measures, and shows the result.
 func (c *Agents) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s); err != nil {
 		return err

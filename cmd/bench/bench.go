@@ -44,7 +44,8 @@ type Globals struct {
 	Version   kong.VersionFlag `help:"Show the version and exit."`
 }
 
-// Env is what a bench needs of its process. All fields are required, except Columns and Colour.
+// Env holds what a bench needs from its process. All fields are required, except Columns and
+// Colour.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer

@@ -47,7 +47,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// noon is when everything here happens.
+// noon is the time of everything here.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (d *desk) env(out, aside io.Writer) Env {
@@ -74,8 +74,8 @@ func (d *desk) put(key, value string) {
 }
 
 // TestTranscript runs the commands in testdata/usage.txt, where an etcd is named that holds a
-// shard, and compares what they print. Lines with "2>" are on standard error. Write it anew with:
-// go test ./cmd/bench -update
+// shard, and compares what they print. Lines with "2>" are on standard error. Rewrite it with: go
+// test ./cmd/bench -update
 func TestTranscript(t *testing.T) {
 	const path = "testdata/usage.txt"
 	want, err := os.ReadFile(path)
@@ -155,8 +155,7 @@ func TestAnEtcdThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// What an operator works with every day is no place for a bench: only its own flag or variable
-// names an etcd.
+// A bench must not use the operator's everyday etcd: only its own flag or variable names one.
 func TestOnlyTheBenchsOwnVariableNamesAnEtcd(t *testing.T) {
 	used := func() []string {
 		d := newDesk(t)

@@ -41,7 +41,7 @@ const (
 	compareReconnect = 30 * time.Second
 	// compareStalled is how much longer than a lease a process is paused.
 	compareStalled = 3 * time.Second
-	// compareSlack is how much longer than expected a step may take before it is given up.
+	// compareSlack is how much longer than expected a step may take before it is aborted.
 	compareSlack = 2 * time.Minute
 )
 

@@ -21,8 +21,7 @@ func TestCompareRefusesNonsense(t *testing.T) {
 	}
 }
 
-// Something is paused for longer than a lease, unless told otherwise: or nothing could be
-// compared.
+// A process is paused for longer than a lease by default: otherwise nothing could be compared.
 func TestCompareStallsForLongerThanALease(t *testing.T) {
 	c := Compare{Interval: 5 * time.Second}
 	if c.lease() != 17*time.Second || c.stall() <= c.lease() {

@@ -15,7 +15,7 @@ import (
 // quickly are the flags of a bench that is over at once.
 var quickly = []string{"--each", "100ms", "--agents", "50", "--pace", "200", "--records", "150"}
 
-// Without --endpoints the bench has an etcd of its own, of which nothing is left.
+// Without --endpoints the bench has an etcd of its own, and leaves nothing of it.
 func TestEtcdOfItsOwn(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	d := newDesk(t)

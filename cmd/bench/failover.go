@@ -15,7 +15,7 @@ type Failover struct {
 	Shard    `embed:""`
 }
 
-// Run kills the replica that serves all agents, and shows what became of them.
+// Run kills the replica that serves all agents, and shows the consequences.
 func (c *Failover) Run(ctx context.Context, s *Session) error {
 	if c.Replicas < 2 || c.Replicas > 5 {
 		return program.Fail(program.Usage, "leasehold-bench failover --help", "--replicas: %d: must be 2 to 5",

@@ -63,7 +63,7 @@ type PartCrowd struct {
 	Socket string `required:"" help:"Socket for the bench's calls."`
 }
 
-// Run has them live until the bench ends it.
+// Run keeps them alive until the bench ends it.
 func (c *PartCrowd) Run(ctx context.Context, s *Session) error {
 	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return trial.ServeCrowd(ctx, c.Socket, ready)

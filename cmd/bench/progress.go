@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progress shows what is being done: on a terminal one line that is rewritten, elsewhere a line for
-// each new step, and now and then one for its progress.
+// progress shows the present step: on a terminal one line that is rewritten, elsewhere a line for
+// each new step, and occasionally one for its progress.
 type progress struct {
 	s     *Session
 	quiet bool // show nothing except on a terminal

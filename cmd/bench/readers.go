@@ -21,7 +21,7 @@ type Readers struct {
 	Shard   `embed:""`
 }
 
-// Run has live pages read while a group rolls, and shows what that costs.
+// Run reads live pages while a group rolls, and shows what that costs.
 func (c *Readers) Run(ctx context.Context, s *Session) error {
 	const help = "leasehold-bench readers --help"
 	switch {

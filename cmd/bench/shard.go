@@ -23,8 +23,8 @@ type Shard struct {
 	certificates time.Duration // how long the instances' certificates last; 0: they have none
 }
 
-// How many agents begin per second by default: somewhat less than two processors were seen to
-// manage with everything on them.
+// The default number of agents that begin per second: somewhat less than two processors manage with
+// everything on them.
 const (
 	rampOwn    = 300
 	rampShared = 2000

@@ -21,7 +21,7 @@ type Storm struct {
 // mostAway ends before a storm's first probe (SAFE-2), which is replaced on purpose.
 const mostAway = 3 * time.Minute
 
-// Run cuts many agents off at once, and shows what became of them and of the others.
+// Run disconnects many agents at once, and shows the consequences for them and the others.
 func (c *Storm) Run(ctx context.Context, s *Session) error {
 	const help = "leasehold-bench storm --help"
 	if c.Healthy == -1 {

@@ -16,20 +16,20 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// requestOfAPI is what a session of the API has besides what a command has.
+// requestOfAPI is the part of an API session that a command does not have.
 type requestOfAPI struct {
-	group   string          // that the request is about
-	based   *store.Revision // that the edit is based on; nil: an order
-	denied  bool            // etcd refused the user something
+	group   string          // the groups that the request is about
+	based   *store.Revision // the revision that the edit is based on; nil: an order
+	denied  bool            // etcd refused something to the user
 	raced   bool            // another edit came first
-	wrote   store.Revision  // of the last transaction
-	ordered string          // the ID of the order that was given
-	once    string          // the ID of an order that may be repeated; "": it may not
-	before  bool            // the order had been given before
+	wrote   store.Revision  // revision of the last transaction
+	ordered string          // ID of the order that was given
+	once    string          // ID of an order that may be repeated; "": not repeatable
+	before  bool            // the order was given before
 }
 
-// login opens the shard for users of etcd: over a connection to etcd, or, for nil, over the one
-// that this process has. What they do is what the commands do, in their name.
+// login opens the shard for users of etcd: over a connection to etcd, or, for nil, over this
+// process's connection. Their requests do what the commands do, under their names.
 func (s *Session) login(c *program.Connection) api.Login {
 	if c == nil {
 		own := s.connection(nil)
@@ -83,13 +83,14 @@ func (s *Session) give(ctx context.Context, said *bytes.Buffer, order func() err
 	return s.answered(said, err)
 }
 
-// givenBefore reports whether the order was given before: it waits, or its end is noted.
+// givenBefore reports whether the order was given before: it is pending, or a note says how it
+// ended.
 func (s *Session) givenBefore(ctx context.Context) (bool, error) {
 	if s.api == nil || s.api.once == "" {
 		return false, nil
 	}
 	key := s.keys().Request(s.api.once)
-	for _, k := range []string{key, s.keys().Gone(key)} { // the one becomes the other, in one transaction
+	for _, k := range []string{key, s.keys().Gone(key)} { // one transaction replaces the former by the latter
 		kv, err := s.find(ctx, k)
 		if err != nil {
 			return false, err
@@ -199,7 +200,7 @@ func (u *userOfAPI) Protect(ctx context.Context, id string, p *api.Protection, e
 	return s.answered(said, c.Run(ctx, s))
 }
 
-// flagTime is a time as flags have it; "" if there is none.
+// flagTime formats a time for a flag; "" for the zero time.
 func flagTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -207,8 +208,8 @@ func flagTime(at time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// Drill orders what a command of drill orders. It does not follow it: GET groups/GROUP/drills shows
-// what became of it.
+// Drill gives the order of a drill command without following it: GET groups/GROUP/drills has the
+// outcome.
 func (u *userOfAPI) Drill(ctx context.Context, group string, wanted api.Drill, edit api.Edit) (api.Result, error) {
 	s, said := u.session("drill the group", group, edit, nil)
 	return s.give(ctx, said, func() error {
@@ -242,7 +243,7 @@ func (u *userOfAPI) Create(ctx context.Context, group string, edit api.Edit) (ap
 func (u *userOfAPI) Adopt(ctx context.Context, id string, to api.Adoption, edit api.Edit) (api.Result, error) {
 	s, said := u.session("adopt the machine", "", edit, nil)
 	return s.give(ctx, said, func() error {
-		if err := s.checkBaseOf("instance "+id, 0); err != nil { // which has no record
+		if err := s.checkBaseOf("instance "+id, 0); err != nil { // it has no record
 			return err
 		}
 		return (&InstanceAdopt{Instance: id, Group: to.Group, Slot: to.Slot}).Run(ctx, s)
@@ -299,7 +300,7 @@ func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit 
 	})
 }
 
-// checkBase compares a group as it was read with what the request is based on.
+// checkBase compares a group's revision as read with the one that the request is based on.
 func (r *requestOfAPI) checkBase(c change) error {
 	switch {
 	case r == nil:
@@ -322,7 +323,7 @@ func (r *requestOfAPI) checkBase(c change) error {
 	return p
 }
 
-// checkBaseOf compares the revision of a record as it was read with what the request is based on.
+// checkBaseOf compares a record's revision as read with the one that the request is based on.
 func (s *Session) checkBaseOf(what string, read store.Revision) error {
 	if s.api == nil || s.api.based == nil || *s.api.based == read {
 		return nil
@@ -360,7 +361,7 @@ func (s *Session) foreseen(ctx context.Context, said *bytes.Buffer, ch change, e
 	return r, err
 }
 
-// answered is how a command ended, for a client of the API.
+// answered converts the outcome of a command for a client of the API.
 func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 	if err != nil {
 		return api.Result{}, s.problem(err)
@@ -374,7 +375,7 @@ func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 		}
 	}
 	switch {
-	case s.api.based == nil, r.Order != "": // an order leaves the record as it is
+	case s.api.based == nil, r.Order != "": // an order does not change the record
 		r.Revision = 0
 	case r.Revision == 0:
 		r.Revision = *s.api.based
@@ -382,7 +383,7 @@ func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 	return r, nil
 }
 
-// problem is an error of a command as a client of the API reads it.
+// problem converts a command's error for a client of the API.
 func (s *Session) problem(err error) error {
 	var known *api.Problem
 	var f *Failure

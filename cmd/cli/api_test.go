@@ -37,7 +37,7 @@ func refusedByAPI(t *testing.T, what string, err error, status int, says string)
 	}
 }
 
-// planOf is what a dry run foresees.
+// planOf is the prediction of a dry run.
 func planOf(t *testing.T, r api.Result) (plan string) {
 	t.Helper()
 	var f struct{ Plan string }

@@ -24,7 +24,7 @@ type Apply struct {
 	Confirm    []string `help:"Confirm a smaller size or, with --prune, a deletion, by naming the group." placeholder:"NAME"`
 }
 
-// intent is all that one apply is about.
+// intent is everything that one apply is about.
 type intent struct {
 	changes  []change // of the groups in the files, in order, and then of those that are pruned
 	settings *settingsChange
@@ -90,7 +90,7 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 
 func notInSource(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
-// flags returns the words of the command line that say what is applied.
+// flags returns the command-line arguments that select what is applied.
 func (c *Apply) flags() string {
 	words := Files{c.Files}.flags()
 	if c.Source != "" {
@@ -102,7 +102,7 @@ func (c *Apply) flags() string {
 	return words
 }
 
-// readIntent reads the files and what they are about.
+// readIntent reads the files, and the records that they are about.
 func (c *Apply) readIntent(ctx context.Context, s *Session) (intent, error) {
 	var in intent
 	files, err := s.readDirectories(c.Files)
@@ -259,7 +259,7 @@ type applied struct {
 	Unchanged int            `json:"unchanged"`
 }
 
-// report says what was written. It is needed most if only a part of it was.
+// report prints what was written. It matters most if only a part was.
 func (c *Apply) report(s *Session, in intent, done written) error {
 	doc, lines := applied{Revision: done.last()}, []string(nil)
 	if in.settings != nil && done.settings != 0 {
@@ -300,7 +300,7 @@ func settingsWords(n int) string {
 	return "; " + counted(n, "setting", "settings") + " changed"
 }
 
-// did returns what a write did with the group.
+// did says what was done with the group.
 func (c change) did() string {
 	switch {
 	case c.pruning != "":
@@ -312,8 +312,8 @@ func (c change) did() string {
 	}
 }
 
-// refusedAmong fails if the coordinator refuses a spec that was there already: applying the same
-// again changes nothing.
+// refusedAmong fails if the coordinator refuses a spec that is unchanged: applying the same again
+// changes nothing.
 func (s *Session) refusedAmong(ctx context.Context, in intent) error {
 	for _, ch := range in.changes {
 		if !ch.unchanged() {

@@ -18,7 +18,7 @@ type applyDocument struct {
 	Apply     string           `json:"apply,omitempty"` // the command that applies exactly this
 }
 
-// diff shows all that would change, and what would follow. It writes nothing.
+// diff shows everything that would change, and its consequences. It writes nothing.
 func (c *Apply) diff(ctx context.Context, s *Session, in intent) error {
 	doc := applyDocument{Revision: in.at, Groups: []foreseenChange{}}
 	var shown []change
@@ -82,7 +82,7 @@ func writeApplyDiff(s *Session, doc applyDocument, shown, pruned []change) error
 		}
 	}
 	for _, ch := range pruned {
-		fmt.Fprintf(out, "%s %s: spec rev %d: no file has it any more: %s\n", s.screen().Alarm("-"), ch.name, ch.rev(),
+		fmt.Fprintf(out, "%s %s: spec rev %d: no file has it any longer: %s\n", s.screen().Alarm("-"), ch.name, ch.rev(),
 			ch.pruning)
 	}
 	fmt.Fprintf(out, "%d would be created, %d changed, %d deleted, %d unchanged", created, len(shown)-created,

@@ -18,13 +18,13 @@ import (
 // mostApplied bounds the groups of one apply.
 const mostApplied = 1000
 
-// fileTypes are the names of the files in a directory that are read.
+// fileTypes are the extensions of the files that are read in a directory.
 var fileTypes = []string{".yaml", ".yml", ".json"}
 
 // expand returns the files in the directories, in order of name, and the files that were named
-// themselves. What begins with a dot is left out. A directory that is named may be a link, and is
-// read where that leads at first, also if the link is changed meanwhile; no link below it is
-// followed to a directory.
+// themselves. It skips names that begin with a dot. A named directory may be a link, and is read
+// where that leads when expand begins, even if the link is changed meanwhile; links below it are
+// not followed to directories.
 func expand(names []string) ([]string, error) {
 	var files []string
 	for i, name := range names {
@@ -55,7 +55,7 @@ func expand(names []string) ([]string, error) {
 			case strings.HasPrefix(d.Name(), "."):
 				return nil
 			case d.Type()&fs.ModeSymlink != 0:
-				// Left out, its groups would seem to be deleted.
+				// If it were skipped, its groups would seem to be deleted.
 				to, err := os.Stat(path)
 				if err != nil {
 					return unreadableFile(path, err)
@@ -137,8 +137,8 @@ func (s *Session) validateDirectories(ctx context.Context, named []string,
 	return all, s.checkSettings(ctx, Files{named}, all)
 }
 
-// changeOfSettings returns what the files change in the settings of the shard; nil if nothing. A
-// setting that no file has stays as it is.
+// changeOfSettings returns what the files change in the shard's settings; nil if nothing. A setting
+// that no file has stays unchanged.
 func changeOfSettings(files []*groupfile.File, shard store.Versioned[store.Shard]) (*settingsChange, error) {
 	var wrong yamlfile.Problems
 	before := shard.Record.Settings.WithDefaults()
@@ -182,8 +182,8 @@ func changeOfSettings(files []*groupfile.File, shard store.Versioned[store.Shard
 	return &settingsChange{shard: shard, next: next, lines: lines}, nil
 }
 
-// operatorState returns what commands set in a group, even if its spec cannot be used.
+// operatorState returns what commands have set in a group, even if its spec cannot be used.
 func operatorState(kv store.KV) (state store.OperatorState) {
-	_ = json.Unmarshal(kv.Value, &state) // what cannot be read has no source
+	_ = json.Unmarshal(kv.Value, &state) // an unreadable group has no source
 	return state
 }

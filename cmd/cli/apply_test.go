@@ -163,9 +163,9 @@ func TestApplyADirectoryWithErrors(t *testing.T) {
 	}
 }
 
-// An edit of any group in the middle of an apply changes nothing at all, whether the edit comes
+// An edit of any group in the middle of an apply prevents all changes, whether the edit comes
 // before the only transaction or before the check that precedes several. An edit between two
-// transactions leaves the first as it is, and says so; the same command goes on.
+// transactions leaves the first in place, with a message; the same command continues.
 //
 // proves REC-14
 func TestAConflictInTheMiddle(t *testing.T) {
@@ -388,8 +388,8 @@ func TestApplyExactlyThis(t *testing.T) {
 	}
 }
 
-// --wait does not wait for an operator: when the canaries are healthy and only a promotion goes on,
-// it says so with an exit code of its own.
+// --wait does not wait for an operator: when the canaries are healthy and only a promotion
+// continues the roll, it says so with an exit code of its own.
 //
 // proves ROLL-5
 func TestWaitEndsWhereAPromotionIsNeeded(t *testing.T) {

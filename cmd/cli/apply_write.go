@@ -22,17 +22,17 @@ func (w written) last() store.Revision {
 	return last
 }
 
-// groupsAtOnce is how many groups fit into one transaction: each takes two comparisons, and the
-// shard's record one.
+// groupsAtOnce is the number of groups that fit into one transaction: each takes two comparisons,
+// and the shard's record one.
 const groupsAtOnce = (store.MaxOps - 1) / 2
 
-// writeIntent writes what has changed, each record only if it is still as it was read. What fits
-// into one transaction is written as a whole, or not at all.
+// writeIntent writes the changes, each record only if it is still as it was read. If everything
+// fits into one transaction, everything is written or nothing.
 //
-// etcd bounds the comparisons of a transaction. More groups than fit are therefore written in
-// several, after a check that none of them has changed meanwhile. An edit between two of these
-// transactions stops the rest; what was written stays, because machines may have been made for it
-// already. The next apply goes on from there.
+// etcd bounds the comparisons of a transaction. More groups than fit are written in several
+// transactions, after a check that none of them has changed meanwhile. An edit between two of these
+// transactions stops the rest; what was written stays, because machines may have been created for
+// it already. The next apply continues from there.
 func (s *Session) writeIntent(ctx context.Context, in intent, again string) (written, error) {
 	done := written{groups: map[string]store.Revision{}}
 	var writes []change
@@ -91,7 +91,7 @@ func (s *Session) writePart(ctx context.Context, changes []change, settings *set
 	}
 }
 
-// afterPart adds to an error what had been written before it.
+// afterPart adds to an error what was written before it.
 func afterPart(err error, done written, left int) error {
 	var why *Failure
 	if len(done.groups) == 0 || !errors.As(err, &why) {

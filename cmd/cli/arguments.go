@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Ago is how far back an operator wants to look: a duration, in days if wanted.
+// Ago is how far back an operator wants to look: a duration, optionally in days.
 type Ago time.Duration
 
 var (
@@ -42,7 +42,7 @@ func (a *Ago) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// checkEndpoints refuses what cannot be an address of etcd, before the command waits for an answer.
+// checkEndpoints refuses invalid addresses of etcd before the command waits for an answer.
 func checkEndpoints(endpoints []string) error {
 	if wrong, found := program.NoAddress(endpoints); found {
 		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379",

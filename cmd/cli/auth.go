@@ -21,7 +21,7 @@ type Auths struct {
 	Remove AuthRemove `cmd:"" help:"Remove a user's role in the shard. A user without any other role is deleted."`
 }
 
-// rights does something with etcd's users and roles, within the limit for one command.
+// rights runs an operation on etcd's users and roles, within the time limit of a command.
 func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Etcd) error) error {
 	if err := checkEndpoints(s.flags.Endpoints); err != nil {
 		return err
@@ -167,14 +167,14 @@ type AuthAdd struct {
 	DryRun    bool       `help:"Show what would change, without changing anything."`
 }
 
-// Run gives the role.
+// Run grants the role.
 func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
 	return s.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) (err error) {
 		w := rights.Wanted{Shard: s.flags.Shard}
 		if w.Passwords, err = s.passwords(c.Passwords, []string{c.Name}, c.DryRun); err != nil {
 			return err
 		}
-		// The role may be missing or have other rights than it should: it is repaired first.
+		// The role may be missing or have wrong rights, so it is repaired first.
 		steps := append(w.Steps(st), w.Add(st, c.Name, c.Role)...)
 		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
 			return err

@@ -83,8 +83,8 @@ func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 	return users, nil
 }
 
-// rootWillGetIn refuses what would lock root out, as far as that is known before authentication is
-// enabled.
+// rootWillGetIn refuses what would lock root out, as far as that can be known before authentication
+// is enabled.
 func (c *AuthInit) rootWillGetIn(s *Session) error {
 	conn := s.connection(nil)
 	switch name := conn.Caller(); {

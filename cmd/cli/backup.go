@@ -23,7 +23,7 @@ type Backup struct {
 	RecipientsFile string   `short:"R" help:"Encrypt to the age recipients in this file, one per line." type:"path" placeholder:"FILE"`
 }
 
-// Help says what a backup holds.
+// Help describes the content of a backup.
 func (*Backup) Help() string {
 	return `A backup is one shard at one revision: its settings, groups, instances and secrets, which stay encrypted as they are in etcd. The role viewer is enough. Journal, reports, orders and join tokens are not in it.
 
@@ -109,7 +109,7 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// noteBackup records the backup for status. A viewer may not.
+// noteBackup records the backup for status, unless the user is a viewer, who may not.
 func (s *Session) noteBackup(ctx context.Context, c backup.Content, to string) {
 	err := s.ask(ctx, "record the backup", "record a backup", func(ctx context.Context, st store.Store) error {
 		return store.NoteBackup(ctx, st, s.keys(),

@@ -2,7 +2,7 @@ package cli
 
 import "strings"
 
-// Bench is the command bench, whose place leasehold-bench has taken.
+// Bench is the command bench, which only refers to leasehold-bench.
 type Bench struct {
 	Args []string `arg:"" optional:""`
 }

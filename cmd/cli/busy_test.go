@@ -90,7 +90,7 @@ func busy(w *world) {
 	busyInstances(w)
 }
 
-// resting adds groups in which nothing is wanted, or nothing any more.
+// resting adds groups in which no instance is wanted, or none any longer.
 func resting(w *world, add func(store.Group, int, func(*store.Status))) {
 	for _, c := range []struct {
 		name  string

@@ -56,7 +56,7 @@ func (s *Session) notAllowed(ctx context.Context, err error, name, may string) e
 	roles, unknown := s.rolesOf(ctx, name)
 	in := rights.In(roles, s.flags.Shard)
 	role := store.RoleOperator
-	if slices.Contains(in, store.RoleOperator) { // records are the coordinators' to write
+	if slices.Contains(in, store.RoleOperator) { // only coordinators write records
 		role = store.RoleCoordinator
 	}
 	ask := "ask etcd's root to run leasehold auth add " + name + " --role " + string(role) + s.shardFlag()

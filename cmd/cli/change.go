@@ -20,19 +20,19 @@ type change struct {
 	before *store.Group   // the previous spec; nil: no group, or none that can be read
 	was    store.Revision // revision of groups/<name> as read; 0: absent
 	broken error          // why what was read cannot be used
-	left   int            // instances that a group has whose key is gone, or whose spec is not in force
+	left   int            // number of instances of a group whose key is gone or whose spec is not in force
 	after  store.Group
-	entry  *groupfile.Entry // where after comes from; nil: from no file
-	chosen *store.Scale     // what load has chosen; nil: it chooses nothing
+	entry  *groupfile.Entry // the file of after; nil: none
+	chosen *store.Scale     // the size that load has chosen; nil: none
 	now    time.Time        // when it was read
 
 	static      *store.Group   // as config apply wrote it; nil: the group is not static
 	staticWas   store.Revision // revision of static/<name>; 0: absent
-	override    store.Override // what groups/<name> is to hold beside a static group, what commands set aside
+	override    store.Override // content of groups/<name> for a static group: what commands have set
 	wasOverride store.Override
-	putStatic   *store.Group  // to be written into static/<name>: by config apply alone
-	pruning     string        // what its deletion by apply --prune does; "": it is not deleted by that
-	lost        *store.Beside // what was set beside the static group, is in force, and is missing (SAFE-10)
+	putStatic   *store.Group  // write it to static/<name>: only config apply does
+	pruning     string        // what its deletion by apply --prune does; "": that does not delete it
+	lost        *store.Beside // an override that is in force although it is missing (SAFE-10)
 }
 
 // value returns the new value of groups/<name>.
@@ -43,7 +43,7 @@ func (c change) value() []byte {
 	o := c.override
 	o.Schema, o.Name = store.Schema, c.name
 	o.OperatorState = c.after.OperatorState
-	if c.static.Deleting { // the static group defines that
+	if c.static.Deleting { // the static group defines it
 		o.Deleting = c.wasOverride.Deleting
 	}
 	return store.Encode(o)
@@ -67,8 +67,8 @@ func (c change) unchanged() bool {
 	}
 }
 
-// keepState keeps what commands have set. A size that holds over the load does so until the group
-// is changed (AUTO-3).
+// keepState keeps what commands have set. A size that overrides the load does so until the group is
+// changed (AUTO-3).
 func (c *change) keepState() {
 	if c.before == nil {
 		return
@@ -237,12 +237,12 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 }
 
 // write writes all changes or none, each only if its group is still as it was read. again is the
-// command with which the loser of a race may try again.
+// command to repeat after a lost race.
 func (s *Session) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
 	return s.writeWith(ctx, changes, nil, again)
 }
 
-// writeWith is write, with more operations in the same transaction.
+// writeWith is write with additional operations in the same transaction.
 func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision,
 	error,
 ) {
@@ -323,8 +323,8 @@ func whatHappened(was, now store.Revision) string {
 	}
 }
 
-// sizes returns the sizes in force before and after the change: where the size follows the load,
-// load goes on from the one that it has chosen.
+// sizes returns the sizes in force before and after the change. If the size follows the load, load
+// continues from its last choice.
 func (c change) sizes() (before, after int) {
 	return c.before.SizeAt(c.chosen, c.now), c.after.SizeAt(c.chosen, c.now)
 }

@@ -36,7 +36,7 @@ func (w *world) race(first func()) {
 	}}
 }
 
-// Whatever command edits a group, an edit that came first stands and the later one ends with 4.
+// For any command that edits a group, an earlier edit is kept and the later one ends with 4.
 //
 // proves REC-14
 func TestALostRaceChangesNothing(t *testing.T) {
@@ -110,8 +110,7 @@ func (m together) Commit(ctx context.Context, txn store.Txn) (store.Revision, er
 	return m.Store.Commit(ctx, txn)
 }
 
-// Of many who edit what they read at the same revision, exactly one wins, and all others are told
-// so.
+// Of many edits based on the same revision, exactly one wins, and all others report that.
 //
 // proves REC-14
 func TestOfConcurrentEditsExactlyOneWins(t *testing.T) {
@@ -164,7 +163,7 @@ func TestEditKeepsTheTextThatLost(t *testing.T) {
 	if w.spec("web").Size != 7 {
 		t.Error("the winner's edit is gone")
 	}
-	// What was kept can be applied as it is.
+	// The kept text can be applied unchanged.
 	if code, _, stderr := w.run("group", "apply", "-f", draft, "--confirm=web"); code != Done ||
 		w.spec("web").Size != 5 {
 		t.Errorf("exit %d: %s", code, stderr)
@@ -296,7 +295,7 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A hint can be pasted into a shell, whatever the files are called.
+// A hint can be pasted into a shell, for any file names.
 func TestFileFlags(t *testing.T) {
 	f := Files{Files: []string{"a.yaml", "-", "it's here.yaml"}}
 	if got, want := f.flags(), `-f a.yaml -f - -f 'it'\''s here.yaml'`; got != want {

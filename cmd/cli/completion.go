@@ -7,13 +7,13 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 )
 
-// Completion is the command completion. Complete answers the shell's requests afterwards.
+// Completion is the command completion. Afterwards Complete answers the shell's requests.
 type Completion struct {
 	Shell string `arg:"" help:"bash, zsh or fish (default: your login shell)." enum:"bash,zsh,fish," default:""`
 	Code  bool   `short:"c" hidden:"" help:"Print the script (the default)."`
 }
 
-// Help says what to do with the script.
+// Help explains how to install the script.
 func (c *Completion) Help() string {
 	return `For this session:  source <(leasehold completion bash)
 For all users:     leasehold completion bash > /etc/bash_completion.d/leasehold

@@ -201,7 +201,7 @@ func (c change) staticUnchanged() bool {
 	return c.static != nil && string(store.Encode(*c.static)) == string(store.Encode(*c.putStatic))
 }
 
-// pruned reports whether the group is deleted because it is not in the files.
+// pruned reports whether the group is deleted because it is missing from the files.
 func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil || !c.static.Deleting) }
 
 // toConfirm returns what an operator must confirm; "" if nothing.
@@ -217,7 +217,7 @@ func (c change) toConfirm() string {
 	}
 }
 
-// became returns what the command did with the group.
+// became says what the command did with the group.
 func (c change) became(rev store.Revision) string {
 	switch {
 	case c.pruned():

@@ -7,8 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Another change of the shard's record, a hold for example, stands; the settings are not written
-// over it.
+// Another change of the shard's record, such as a hold, is kept; the settings do not overwrite it.
 //
 // proves REC-20
 func TestConfigSetLosesToAnotherEdit(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// act is something that removes machines of a group.
+// act is an action that removes machines of a group.
 type act struct{ group, what string }
 
 // confirmAll is confirm for several acts. Without a terminal it names all that are not confirmed.

@@ -44,7 +44,7 @@ type DrillZone struct {
 	Confirm []string `help:"Confirm the drill by naming the group." placeholder:"NAME"`
 }
 
-// What happens in a drill of one instance.
+// What a drill of one instance does.
 const (
 	drilledMachine  = "1 machine is ended by its provider"
 	drilledAgent    = "an agent is killed"
@@ -74,7 +74,7 @@ func (c *drillOne) run(ctx context.Context, s *Session, kind store.RequestKind, 
 	return s.drill(ctx, d, c.Confirm)
 }
 
-// drill is the drill that the command asks for.
+// drill returns the drill that the command asks for.
 func (c *drillOne) drill(ctx context.Context, s *Session, kind store.RequestKind, what string) (drill, error) {
 	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool {
 		return c.Instance == "" || i.ID == c.Instance
@@ -98,7 +98,7 @@ func (c *DrillZone) Run(ctx context.Context, s *Session) error {
 	return s.drill(ctx, d, c.Confirm)
 }
 
-// drill is the drill that the command asks for.
+// drill returns the drill that the command asks for.
 func (c *DrillZone) drill(ctx context.Context, s *Session) (drill, error) {
 	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool { return i.Zone == c.Zone })
 	if err != nil {
@@ -120,7 +120,7 @@ func prefixed(prefix, word string) string {
 	return prefix + word
 }
 
-// drillTargets returns the running instances that are wanted, the oldest first.
+// drillTargets returns the wanted running instances, oldest first.
 func (s *Session) drillTargets(ctx context.Context, name string, wanted func(store.Instance) bool) (group,
 	[]store.Instance, error,
 ) {
@@ -151,7 +151,7 @@ type drill struct {
 	group   group
 	request store.Request
 	targets []store.Instance
-	what    string // happens, for a person who has to confirm it
+	what    string // describes the consequences, for the confirmation
 }
 
 // orderDrill orders the failure.
@@ -179,7 +179,7 @@ func (s *Session) orderDrill(ctx context.Context, d drill, given []string) error
 		"instance "+ids[0]+" is gone")
 }
 
-// drill orders the failure, follows what happens, and shows it beside what was promised.
+// drill orders the failure, follows it, and compares it with what was promised.
 func (s *Session) drill(ctx context.Context, d drill, given []string) error {
 	if err := s.orderDrill(ctx, d, given); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (s *Session) drill(ctx context.Context, d drill, given []string) error {
 		return err
 	}
 	if seen.Refused != "" {
-		return failure(Failed, "leasehold explain "+g.Name, "group %s could not bear it: %s; nothing was done", g.Name,
+		return failure(Failed, "leasehold explain "+g.Name, "group %s could not tolerate it: %s; nothing was done", g.Name,
 			seen.Refused)
 	}
 	return s.showDrill(ctx, g, seen)
@@ -240,7 +240,7 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 	}
 }
 
-// drillLines returns the steps of a drill so far, which only grow.
+// drillLines returns the steps of a drill so far. Later calls only append to them.
 func drillLines(seen review.DrillSeen) (lines []string) {
 	for _, i := range seen.Instances {
 		if !i.Ended.IsZero() {
@@ -317,7 +317,7 @@ func (f *drillFollower) all() []store.JournalEntry {
 	return all
 }
 
-// showDrill shows what was promised beside what was seen.
+// showDrill shows what was promised beside what happened.
 func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen) error {
 	blamed, err := s.blamedIn(ctx, g.Name, seen)
 	if err != nil {

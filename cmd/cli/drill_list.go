@@ -18,11 +18,11 @@ type DrillList struct {
 	Since Ago    `help:"How far back to go, such as 24h or 7d." default:"7d" placeholder:"DURATION"`
 }
 
-// listedDrill is a drill with what became of it.
+// listedDrill is a drill with its outcome.
 type listedDrill struct {
 	Group    string           `json:"group"`
 	Seen     review.DrillSeen `json:"seen"`
-	Promises []review.Promise `json:"promises"` // none while it goes on, and if it was refused
+	Promises []review.Promise `json:"promises"` // none while it is running, and if it was refused
 	Outcome  review.Outcome   `json:"outcome"`
 }
 
@@ -63,7 +63,7 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 		}
 		g, err := s.group(ctx, name)
 		if err != nil {
-			s.note("%s: what it promises is not known any more: %s", name, err)
+			s.note("%s: its promises are no longer known: %s", name, err)
 			continue
 		}
 		for _, seen := range drills {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a dry run foresees is what a coordinator then does.
+// A coordinator does what a dry run has predicted.
 //
 // proves ROLL-2
 func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
@@ -167,7 +167,7 @@ func TestExplainInAShardWithoutRoomKeepsTheProvidersWord(t *testing.T) {
 		w.held("web", "HEAL-12")
 		synctest.Wait()
 		w.explains("web", "web is STARTED, 0 of 1 healthy", "(HEAL-12): out of capacity",
-			"Next look: within a minute or so, when the provider is asked again (HEAL-12)")
+			"Next look: within a minute or so, when the provider is queried again (HEAL-12)")
 	})
 }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs from its process. All fields are required, except Columns, Settings,
-// SecretsKey, ServerSettings, DevData, Adapters and Members.
+// Env holds what a command needs from its process. All fields are required, except Columns,
+// Settings, SecretsKey, ServerSettings, DevData, Adapters and Members.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Whether a person is at that end. If none is at Stdin, no question is asked.
+	// Whether a person uses that stream. If none uses Stdin, no question is asked.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
 	// Whether a terminal shows colours (not with NO_COLOR or TERM=dumb).
 	Colour bool
@@ -41,7 +41,7 @@ type Env struct {
 	// SecretsKey holds keys for secrets from the environment; "": none.
 	SecretsKey string
 	Version    string
-	// Adapters are what a coordinator of this program can talk to.
+	// Adapters are those that this program links for a coordinator.
 	Adapters services.Adapters
 	// Etcd is the version of the etcd that leasehold server runs.
 	Etcd string
@@ -52,15 +52,15 @@ type Env struct {
 	OpenAs func(ctx context.Context, c Connection, user, password string) (store.Store, func() error, error)
 	// Rights opens etcd's users and roles. The returned function closes it.
 	Rights func(context.Context, Connection) (rights.Etcd, func() error, error)
-	// Members asks etcd's members how they are; nil: nothing asks them.
+	// Members asks etcd's members for their state; nil: not possible.
 	Members func(context.Context, Connection) (store.Members, error)
-	// Ask lets the operator type a secret at the terminal, without echo.
+	// Ask prompts the operator for a secret at the terminal, without echo.
 	Ask func(ctx context.Context, prompt string) ([]byte, error)
 	// Edit lets the operator edit the file at this path, and returns afterwards.
 	Edit func(ctx context.Context, path string) error
 }
 
-// Connection says where etcd is, and how to authenticate.
+// Connection is how to reach etcd, and how to authenticate.
 type Connection = program.Connection
 
 // Globals are the flags of every command.
@@ -95,7 +95,7 @@ func (s *Session) screen() output.Screen {
 	}
 }
 
-// aside returns where progress and warnings go.
+// aside returns the writer for progress and warnings.
 func (s *Session) aside() output.Screen {
 	return output.Screen{
 		W: s.env.Stderr, Terminal: s.env.StderrTerminal,

@@ -64,7 +64,7 @@ func (c *EventsExport) Run(ctx context.Context, s *Session) error {
 				return nil //nolint:nilerr // status names it
 			}
 			if part.kind == store.KindDays && !strings.Contains(strings.TrimPrefix(kv.Key, s.keys().Of(part.kind)), "/") {
-				return nil // that the day is summed up
+				return nil // end of the day that is summarized
 			}
 			written++
 			shown.tell(func() string { return fmt.Sprintf("%d records written", written) })
@@ -77,7 +77,7 @@ func (c *EventsExport) Run(ctx context.Context, s *Session) error {
 	return w.Close()
 }
 
-// now writes what is there now: groups and instances.
+// now writes the present groups and instances.
 func (c *EventsExport) now(ctx context.Context, s *Session, w *eventfile.Writer) error {
 	groups, at, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// follow shows what was found and then what comes, until ctx ends. That is the normal end of
-// following.
+// follow shows what was found and then new entries, until ctx ends, which is the normal end.
 func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, lines []string,
 	at store.Revision,
 ) error {
@@ -43,8 +42,8 @@ func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, 
 // is told.
 const followSilence = 5 * time.Second
 
-// followOnce shows what comes until the watch ends, and returns the revision up to which everything
-// was seen.
+// followOnce shows new entries until the watch ends, and returns the revision up to which
+// everything was shown.
 func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, quiet *time.Timer,
 	asRecords bool,
 ) (store.Revision, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// groupStory is what explain shows about a group.
+// groupStory is the output of explain for a group.
 type groupStory struct {
 	Group     string          `json:"group"`
 	State     string          `json:"state"`
@@ -78,7 +78,7 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 // mostCommands is how many commands are proposed.
 const mostCommands = 3
 
-// nextCommands returns what an operator may do about what is blocked or wrong.
+// nextCommands returns what an operator can do about what is blocked or wrong.
 func nextCommands(g group, sc *scene) []string {
 	commands := story.Freeing(sc.status().Blocked)
 	for _, p := range story.GroupProblems(g, sc.leads(), sc.now) {
@@ -153,7 +153,7 @@ func groupAnswer(sc *scene, g group) string {
 	return text + ": " + strings.Join(clauses[:min(2, len(clauses))], "; ")
 }
 
-// groupClauses returns what matters about a group, the most important first.
+// groupClauses returns the noteworthy facts about a group, the most important first.
 func groupClauses(sc *scene, g group) []string {
 	st := g.Status.Record
 	var all []string

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// instanceStory is what explain shows about an instance.
+// instanceStory is the output of explain for an instance.
 type instanceStory struct {
 	Instance string         `json:"instance"`
 	Group    string         `json:"group,omitempty"`
@@ -19,16 +19,16 @@ type instanceStory struct {
 	Phase    string         `json:"phase"` // "gone" without a record
 	Revision store.Revision `json:"revision"`
 	Answer   string         `json:"answer"`
-	Verdict  *verdict       `json:"verdict"` // null: nothing to judge
+	Verdict  *verdict       `json:"verdict"` // null: no verdict
 	Now      []string       `json:"now"`     // its state
 	Journal  []storyLine    `json:"journal"`
 	// Claims are refusals of clients that gave its name without proof.
 	Claims []storyLine `json:"claims,omitempty"`
 	// Stopped says how far back the journal was read, if not to its beginning.
 	Stopped string `json:"stopped,omitempty"`
-	// Decision is the one that matters, and what would have prevented it.
+	// Decision is the decision that matters, and what would have prevented it.
 	Decision *storyLine `json:"decision,omitempty"`
-	// Otherwise says what would have happened without that.
+	// Otherwise says what would have happened without it.
 	Otherwise string          `json:"otherwise,omitempty"`
 	Blocked   []store.Blocked `json:"blocked"`  // as the leader has recorded it
 	Computed  *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
@@ -107,7 +107,7 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	return st
 }
 
-// read adds what was read besides its story.
+// read records how the story was read.
 func (st *instanceStory) read(l life, now time.Time) {
 	st.Claims, st.Stopped = storyLines(l.claims), l.stopped(st.Instance, now)
 }

@@ -105,11 +105,9 @@ type life struct {
 
 // lifeOf reads the journal's entries about an instance, since its creation if that is known.
 func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life, err error) {
-	concerns := func(e store.JournalEntry) bool {
-		return e.Instance == id || names(e.What, id) || names(e.Why, id)
-	}
+	about := func(e store.JournalEntry) bool { return concerns(&e, id) }
 	whole := false
-	found, since, err := s.entriesOf(ctx, id, concerns, func(found []store.JournalEntry) bool {
+	found, since, err := s.entriesOf(ctx, id, about, func(found []store.JournalEntry) bool {
 		found, _ = apart(found)
 		born := slices.ContainsFunc(found,
 			func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
@@ -152,6 +150,22 @@ func apart(entries []store.JournalEntry) (life, claims []store.JournalEntry) {
 		}
 	}
 	return life, claims
+}
+
+// concerns reports whether an entry is about an instance, or names it. An entry without an effect
+// names other instances only in its texts: verdicts, notes of gateways, and the decisions of
+// releases before effects.
+func concerns(e *store.JournalEntry, id string) bool {
+	also := e.Cause.Also
+	switch {
+	case e.Instance == id || e.Replacement == id || e.Effect.Instance == id || e.Effect.Then.Instance == id:
+		return true
+	case e.Cause.Other == id || e.Cause.Heir == id:
+		return true
+	case also != nil && (also.Keeper == id || also.Until == id || also.Place == id):
+		return true
+	}
+	return e.Effect.Kind == "" && (names(e.What, id) || names(e.Why, id))
 }
 
 // names reports whether a text contains a name as a whole word.

@@ -51,7 +51,7 @@ func nextLookText(l *story.Look, blocked []store.Blocked, now time.Time) string 
 	asks := blockedBy(blocked, reason.TopicProvider)
 	switch {
 	case asks && (l == nil || l.At.Sub(now) > time.Minute):
-		return "within a minute or so, when the provider is asked again (HEAL-12); at once when anything changes"
+		return "within a minute or so, when the provider is queried again (HEAL-12); at once when anything changes"
 	case l == nil:
 		return "none due; at once when anything changes, and every 5m in any case (REC-1)"
 	default:

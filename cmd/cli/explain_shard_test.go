@@ -75,7 +75,7 @@ func inEmptyShard(t *testing.T, c fake.Config, test func(*shard)) {
 	})
 }
 
-// agent is what runs on a machine: it registers and reports once.
+// agent plays an agent: it registers and reports once.
 func (w *shard) agent(ctx context.Context, boot fake.Boot) {
 	id := boot.Bootstrap.Instance
 	w.say(id, boot.ID, store.StreamOpen)

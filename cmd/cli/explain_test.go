@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What became of an instance, and why, can be told long after it is gone.
+// The fate of an instance, and the reason, can be explained long after it is gone.
 //
 // proves REC-15
 func TestExplainTellsWhyAnInstanceIsGone(t *testing.T) {
@@ -179,7 +179,7 @@ func with(g store.Group, change func(*store.Group)) store.Group {
 	return g
 }
 
-// Whatever the reason was, it is in the first sentence.
+// The first sentence has the reason, whichever it was.
 //
 // proves REC-15
 func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
@@ -255,7 +255,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 	}
 }
 
-// With the group gone its instances, and itself, are told from the journal.
+// When the group is gone, it and its instances are explained from the journal.
 func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
 	inShard(t, named("web", 1), func(w *shard) {
 		id := w.ids()[0]

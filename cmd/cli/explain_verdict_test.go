@@ -137,7 +137,7 @@ func TestExplainOfOneThatCameBack(t *testing.T) {
 	})
 }
 
-// An instance that has to leave its zone is told to be doomed, though it is healthy.
+// An instance that must leave its zone is shown as doomed, though it is healthy.
 //
 // proves DRAIN-3
 func TestExplainOfAnEvacuatedZone(t *testing.T) {

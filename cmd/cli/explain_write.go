@@ -34,8 +34,8 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-mostClaims):], st.Instance, now, wide)
 }
 
-// showInstanceStory shows the answer, how it came to that, what would have prevented it, and what
-// is blocked.
+// showInstanceStory shows the answer, its history, what would have prevented it, and what is
+// blocked.
 func (s *Session) showInstanceStory(st instanceStory) error {
 	if done, err := s.records(st); done {
 		return err
@@ -79,14 +79,14 @@ func capital(text string) string {
 
 // The widths of the columns of a story on a terminal; the column why takes the rest.
 const (
-	whatColumn = 18 // in the story of an instance; in a group's the instance precedes it
+	whatColumn = 18 // in an instance's story; in a group's the instance precedes it
 	groupWhat  = 28
 	ruleColumn = 7
 	leastWhy   = 24
 )
 
 // writeStory shows the journal: when, why, what, by which rule, and at which revision. On a
-// terminal long texts are wrapped; in a pipe there is one line for each entry, with tabs.
+// terminal long texts are wrapped; in a pipe each entry is one line, with tabs.
 func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about string, now time.Time, wide bool) {
 	if !scr.Terminal {
 		for _, l := range lines {
@@ -125,7 +125,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 				padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))
-				if l.Revision != 0 { // what a gateway hears has no revision
+				if l.Revision != 0 { // a gateway's entries have no revision
 					row += " " + scr.Dim(fmt.Sprintf("rev %d", l.Revision))
 				}
 			}

@@ -34,7 +34,7 @@ const (
 	Interrupted = program.Interrupted
 )
 
-// Failure is an unsuccessful end, as the operator reads it.
+// Failure is an unsuccessful end, as the operator sees it.
 type Failure = program.Failure
 
 func failure(code Code, next, format string, args ...any) *Failure {

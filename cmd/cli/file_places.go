@@ -25,8 +25,8 @@ type rootsReport struct {
 }
 
 // judgePlaces refuses files that an agent of the group reports that it cannot write, because they
-// are outside of all its directories (FILE-1). It refuses on positive evidence alone: an agent that
-// has not reported its directories, or that is not connected, says nothing.
+// are outside of all its directories (FILE-1). It refuses only on positive evidence: an agent that
+// has not reported its directories, or is not connected, proves nothing.
 func (s *Session) judgePlaces(ctx context.Context, changes []change) error {
 	var wrong yamlfile.Problems
 	var names []string
@@ -93,7 +93,7 @@ func isBelow(at string, dirs []string) bool {
 func outsideOf(at string, in store.Instance, dirs []string) string {
 	choose := "choose a path below one of them"
 	if in.Spec.Provider == builtIn && len(dirs) == 1 && strings.HasSuffix(dirs[0], "/files") &&
-		strings.Contains(dirs[0], "/"+in.ID+"/") { // the default, which differs in each machine
+		strings.Contains(dirs[0], "/"+in.ID+"/") { // the default, which differs per machine
 		choose = "choose a path below ${dir}/files"
 	}
 	return fmt.Sprintf("%s is in no directory in which the agent of %s writes files (%s): %s, or add %s to the agents' "+
@@ -101,9 +101,9 @@ func outsideOf(at string, in store.Instance, dirs []string) string {
 		reason.OneLine(path.Dir(at)))
 }
 
-// newPlaces returns the paths that a change adds to a group, as far as they can be known: a fact of
-// a provider, such as ${dir}, is known to the machine alone. What the group has already is left
-// out: status shows whether the machines can write it, and it must not stop another change.
+// newPlaces returns the paths that a change adds to a group, as far as they can be known: only the
+// machine knows a provider's fact, such as ${dir}. Paths that the group has already are left out:
+// status shows whether the machines can write them, and they must not prevent another change.
 func (s *Session) newPlaces(ch change) []filePlace {
 	if ch.entry == nil || ch.after.Deleting {
 		return nil
@@ -138,9 +138,9 @@ func (s *Session) newPlaces(ch change) []filePlace {
 	return added
 }
 
-// placedBy reads the record of an instance, and reports whether the instance is to get the files of
-// the group and its agent is connected with this boot. An instance whose machine is made otherwise
-// than the group now wants is replaced, and its successor may have other directories.
+// placedBy reads the record of an instance, and reports whether the instance should get the files
+// of the group and its agent is connected with this boot. An instance whose machine differs from
+// what the group now wants is replaced, and its successor may have other directories.
 func (s *Session) placedBy(ctx context.Context, id, boot string, wanted store.Group) (
 	in store.Instance, is bool, _ error,
 ) {

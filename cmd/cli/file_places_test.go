@@ -34,8 +34,7 @@ func withRoots(w *world) {
 	}
 }
 
-// fileAt returns a group file with files at these paths, each in a line of its own from the seventh
-// on.
+// fileAt returns a group file with files at these paths, one per line from the seventh on.
 func fileAt(head string, paths ...string) string {
 	var b strings.Builder
 	b.WriteString("name: web\nprovider: process\nsize: 2\nworkload: {run: [./web]}\n" + head + "\nfiles:\n")

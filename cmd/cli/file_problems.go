@@ -8,13 +8,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// fileReport is the part of a stored report that is about files.
+// fileReport is the part of a stored report about files.
 type fileReport struct {
 	Files []store.FileReport `json:"files"`
 }
 
-// lackingFiles returns which instances of the groups with files lack one, by group and by what is
-// wrong.
+// lackingFiles returns which instances of the groups with files lack one, by group and cause.
 func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []group,
 	at store.Revision,
 ) (map[string]map[string][]string, error) {

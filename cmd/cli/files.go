@@ -95,11 +95,11 @@ func (s *Session) checkSettings(ctx context.Context, f Files, groups []fileGroup
 	return nil
 }
 
-// builtIn is the provider that has no settings.
+// builtIn is the provider without settings.
 const builtIn = "process"
 
-// staticGroups returns the static groups by name. One that cannot be used is left out: reading that
-// group reports it.
+// staticGroups returns the static groups by name. It skips unusable ones: reading that group
+// reports the problem.
 func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, error) {
 	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, err
 	return all, nil
 }
 
-// parseFiles parses the files, whatever is in them.
+// parseFiles parses the files, valid or not.
 func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 	var all []*groupfile.File
 	for i, name := range f.Files {
@@ -131,7 +131,7 @@ func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 }
 
 // judgeGroups validates the groups in all files, which are named as the user gave them, and returns
-// everything that is wrong at once.
+// all problems at once.
 func judgeGroups(names []string, files []*groupfile.File, static map[string]store.Group) (
 	all []fileGroup, wrong yamlfile.Problems, _ error,
 ) {

@@ -8,13 +8,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Span is how long something holds, as two flags say it.
+// Span is a duration, given by one of two flags.
 type Span struct {
 	Until string        `xor:"span" help:"When it ends, like 2026-12-27T06:00:00Z." placeholder:"TIME"`
 	For   time.Duration `xor:"span" help:"How long it lasts." placeholder:"DURATION"`
 }
 
-// end returns when it ends; zero if no flag says so.
+// end returns when it ends; zero if neither flag is set.
 func (c *Span) end(now time.Time) (time.Time, error) {
 	switch {
 	case c.Until != "":
@@ -49,7 +49,7 @@ type Freeze struct {
 	End bool `help:"End the freeze, or cancel one that has not begun."`
 }
 
-// Run has no planned work begin in the shard for a while, or ends that.
+// Run prevents planned work in the shard for a while, or ends that.
 func (c *Freeze) Run(ctx context.Context, s *Session) error {
 	freeze, err := c.wanted(s)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Freeze) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// wanted returns the freeze that the flags name; nil is its end.
+// wanted returns the freeze that the flags describe; nil ends it.
 func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 	now := s.env.Now().UTC().Truncate(time.Second)
 	to, err := c.end(now)
@@ -94,7 +94,7 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 		return nil, failure(
 			Usage,
 			`leasehold freeze "black friday" --for 72h`,
-			"why: missing: it is shown wherever work waits",
+			"why: missing: it is shown for all work that waits",
 		)
 	case to.IsZero():
 		return nil, failure(Usage, `leasehold freeze "black friday" --for 72h`, "until: missing: say --until or --for")

@@ -57,8 +57,8 @@ type doomed struct {
 	change
 	already  bool
 	unusable bool   // no spec with this name could ever be in force
-	act      string // what happens, for the confirmation
-	instead  string // which spec is written in the place of one that is gone or wrong
+	act      string // the consequences, for the confirmation
+	instead  string // which spec replaces one that is gone or wrong
 }
 
 func (d doomed) warnOfPause(s *Session) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A group whose spec is gone or wrong can be deleted: what is written in its place is a spec that a
-// leader takes up.
+// A group whose spec is gone or wrong can be deleted: the replacement is a spec that a leader
+// accepts.
 //
 // proves REC-7
 func TestDeleteNeedsNoUsableSpec(t *testing.T) {
@@ -101,7 +101,7 @@ func TestDeleteInPlaceOfASpecLosesARace(t *testing.T) {
 	}
 }
 
-// What a leader is deleting is not written once more when its key is gone.
+// A group that a leader is deleting is not written again when its key is gone.
 func TestDeleteOfAGroupThatIsGoing(t *testing.T) {
 	w := newWorld(t)
 	g := webGroup(3)
@@ -115,8 +115,8 @@ func TestDeleteOfAGroupThatIsGoing(t *testing.T) {
 	}
 }
 
-// What is applied to a group that is being deleted would go with it: it is refused, and who only
-// looks is told.
+// A change to a group that is being deleted would be lost with it: it is refused, and a dry run
+// warns.
 //
 // proves REC-7
 func TestApplyToAGroupThatIsGoing(t *testing.T) {
@@ -147,8 +147,7 @@ func TestApplyToAGroupThatIsGoing(t *testing.T) {
 	}
 }
 
-// A key under a name that no group can have is removed: a leader would refuse whatever is written
-// there.
+// A key with a name that no group can have is removed: a leader would refuse any value in it.
 func TestDeleteOfANameThatNoGroupCanHave(t *testing.T) {
 	w := newWorld(t)
 	w.put(store.KindGroups, "Web", webGroup(3))

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// orders are all orders that were left, in order of ID.
+// allOrders returns all pending orders by ID.
 func (w *world) allOrders() []store.Request {
 	w.t.Helper()
 	l, err := w.st.List(w.t.Context(), w.keys.Of(store.KindRequests), 0)
@@ -255,7 +255,7 @@ func TestRollbackToARevision(t *testing.T) {
 	refused(NotFound, fmt.Sprintf("revision %d of group web is no longer in etcd's history", then), fmt.Sprint(then))
 }
 
-// An edit that comes between reading and writing stands.
+// An edit between reading and writing is kept.
 //
 // proves REC-14
 func TestRollbackToARevisionLosesToAnotherEdit(t *testing.T) {

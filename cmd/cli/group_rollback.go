@@ -18,10 +18,9 @@ type GroupRollback struct {
 	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
-// Run restores what the instances were made from when the whole group was last healthy: provider,
-// template, workload, vars, secrets, checks, files, slots and the probe of busy. Everything else
-// stays as it is. With --to it restores a whole spec; only fields that commands set stay as they
-// are.
+// Run restores the template with which the whole group was last healthy: provider, template,
+// workload, vars, secrets, checks, files, slots and the probe of busy. Everything else stays
+// unchanged. With --to it restores a whole spec; only fields that commands set stay unchanged.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	var ch change

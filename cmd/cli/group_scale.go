@@ -19,7 +19,8 @@ type GroupScale struct {
 	Confirm []string `help:"Confirm a smaller size, or one that is ten times as large, by naming the group." placeholder:"NAME"`
 }
 
-// Run changes the size. In a group whose size follows its load it holds over the load (AUTO-3).
+// Run changes the size. In a group whose size follows its load the size overrides the load
+// (AUTO-3).
 func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 	if (c.Size == nil) != c.Auto {
 		return failure(Usage, "leasehold group scale --help", "give the new size, or --auto")
@@ -73,7 +74,7 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 	return s.wait(ctx, a)
 }
 
-// change sets the size, or what holds over the load.
+// change sets the size, or the size that overrides the load.
 func (c *GroupScale) change(s *Session, ch *change) error {
 	scale := ch.after.Scale
 	follows := scale != nil && !scale.Advises()
@@ -97,14 +98,14 @@ func (c *GroupScale) change(s *Session, ch *change) error {
 			hold.Until = until
 		}
 		if old := ch.before.ScaleHold; old != nil && old.Size == hold.Size && old.Until.Equal(hold.Until) {
-			return nil // it says the same
+			return nil // nothing changes
 		}
 		ch.after.ScaleHold = &hold
 	}
 	return nil
 }
 
-// momentOf reads a time to come, or a duration from now on.
+// momentOf parses a future time, or a duration from now.
 func momentOf(text string, now time.Time) (time.Time, error) {
 	until, err := time.Parse(time.RFC3339, text)
 	if d, bad := time.ParseDuration(text); bad == nil {
@@ -121,7 +122,7 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	}
 }
 
-// report says what was changed, and for how long a size holds over the load.
+// report says what was changed, and for how long a size overrides the load.
 func (c *GroupScale) report(s *Session, ch change) {
 	before, after := ch.sizes()
 	if c.Auto {

@@ -14,8 +14,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Who releases a hold that the shard put on itself has seen the machines that were its reason: that
-// is written down, and the operator is told what becomes of them.
+// An operator who releases a hold that the shard put on itself has seen the machines that caused
+// it: that is recorded, and the command says what happens to them.
 //
 // proves SAFE-12, REC-8
 func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
@@ -55,8 +55,8 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	if s := shard(); s.Hold != nil || s.Reviewed == nil || *s.Reviewed != (store.Reviewed{Extras: 4, At: noon}) {
 		t.Errorf("the shard's record is %+v", s)
 	}
-	// The next hold is an operator's: its end says nothing of machines, and what was reviewed
-	// stands.
+	// The next hold is an operator's: its end says nothing of machines, and the earlier review is
+	// kept.
 	w.must("hold", "a drill")
 	if out := w.must("release"); strings.Contains(out, "orphan_grace") || shard().Reviewed == nil {
 		t.Errorf("printed %s", out)
@@ -90,7 +90,7 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 		t.Errorf("exit %d, the hold is %+v: %s", code, shard().Hold, stderr)
 	}
 	w.terminal = false
-	// What cannot be written is not told.
+	// A release that cannot be written is not reported.
 	w.put(store.KindShard, "", held)
 	w.race(func() { w.put(store.KindShard, "", held) })
 	if code, _, stderr := w.run("release"); code != Conflict || strings.Contains(stderr, "orphan_grace") {

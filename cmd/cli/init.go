@@ -51,9 +51,9 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 }
 
 // refuseOverRemains refuses to create a shard again whose record was lost: its machines have the
-// tag of the old ID, and the new shard would not recognise them. Where coordinators wait for one
-// from a backup, anew says that a new one is wanted nevertheless.
-func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys, anew bool) error {
+// tag of the old ID, and the new shard would not recognize them. Where coordinators wait for one
+// from a backup, confirmed says that a new one is wanted nevertheless.
+func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys, confirmed bool) error {
 	var remains int
 	var kind string
 	err := s.ask(ctx, "read the shard", s.reading(keys.Prefix()),
@@ -77,7 +77,7 @@ func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys, anew b
 		r, err := store.Decode[store.Replica](kv)
 		switch {
 		case err != nil || r.Record.Waits == nil:
-		case r.Record.Waits.Restore && !anew:
+		case r.Record.Waits.Restore && !confirmed:
 			return failure(Conflict, restoreNext+"; if there is no backup: leasehold init --confirm="+s.flags.Shard,
 				"this etcd was made for a shard from a backup, and replica %s waits for it", r.Record.ID)
 		case r.Record.Waits.ShardID != "":

@@ -66,7 +66,7 @@ func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
 	return c.print(s, shard, rec, token)
 }
 
-// shard reads what the machine must be told. A machine can only join through encrypted streams.
+// shard reads the shard's data for the machine. A machine can join only over encrypted streams.
 func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Shard, error) {
 	v, err := s.readShard(ctx)
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Sh
 	return shard, nil
 }
 
-// order has the leader make the record, and returns it. Whatever keeps the command from getting it,
-// the order is withdrawn: the token for what is made later would be lost.
+// order makes the leader create the record, and returns it. If it fails for any reason, the order
+// is withdrawn: a record that is created later would be useless, since its token is lost.
 func (c *InstanceBootstrap) order(ctx context.Context, s *Session, hash string) (store.Instance, error) {
 	r := s.request(store.RequestBootstrap, c.Group, "")
 	r.Token, r.Valid, r.Zone = hash, store.Duration(c.Valid), c.Zone
@@ -169,7 +169,7 @@ func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Re
 
 // made returns the record that a leader made for the order, or why it refused.
 func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Request) (store.Instance, error) {
-	l, err := s.list(ctx, s.keys().Instance(c.Group+"-x-"), 0) // as instances on demand are called
+	l, err := s.list(ctx, s.keys().Instance(c.Group+"-x-"), 0) // the names of instances on demand
 	if err != nil {
 		return store.Instance{}, err
 	}

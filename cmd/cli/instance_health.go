@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// reportsOf reads the listed part of the reports of the instances from one name to another, by
+// reportsOf reads the part of the reports that lists show, from one instance name to another, by
 // instance.
 func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int,
 	at store.Revision,

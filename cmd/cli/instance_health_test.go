@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whatever a list says of an instance, it says first that it is not well, and it shows no older
-// decision that it was.
+// A list shows first that an instance is unhealthy, before anything else, and shows no older
+// decision that it was healthy.
 func TestAListShowsIllHealthFirst(t *testing.T) {
 	open := &store.Alive{Instance: "web-0-x", BootID: "b", State: store.StreamOpen}
 	lost := &store.Alive{Instance: "web-0-x", BootID: "b", State: store.StreamLost, Why: "the connection broke"}

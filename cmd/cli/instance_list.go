@@ -153,8 +153,7 @@ type someInstances struct {
 // unlimited is the limit for all instances.
 const unlimited = math.MaxInt
 
-// leastRead is how many keys a request asks for at least, if it is not known to which group they
-// belong.
+// leastRead is the least number of keys per request if it is unknown to which group they belong.
 const leastRead = 1_000
 
 // instancesOf reads the instances of a group ("": all groups) and their sessions, at most room of

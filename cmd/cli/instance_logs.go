@@ -17,15 +17,15 @@ type InstanceLogs struct {
 	Instance string `arg:"" help:"ID of the instance, which may be gone."`
 }
 
-// logsDocument is what is kept of an instance's end, in JSON: the records as stored.
+// logsDocument is the stored output of an instance's end, in JSON: the records as stored.
 type logsDocument struct {
 	Instance string              `json:"instance"`
 	Received *time.Time          `json:"received,omitempty"` // the report that it comes from
 	Workload *store.WorkloadExit `json:"workload_exit"`
-	Journal  []json.RawMessage   `json:"journal"` // entries that tell of a failure of the instance
+	Journal  []json.RawMessage   `json:"journal"` // entries about a failure of the instance
 }
 
-// Run shows how the workload of an instance ended and its last words, and what the journal has of
+// Run shows how the workload of an instance ended, its last output, and the journal's entries about
 // that.
 func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 	if !isName(c.Instance) {
@@ -60,14 +60,14 @@ func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 	return s.showLogs(doc, entries, record.Modified != 0, rep.Present())
 }
 
-// ending is an entry of the journal that tells how an instance, or its workload, ended.
+// ending is an entry of the journal about the end of an instance or of its workload.
 type ending struct {
 	store.JournalEntry
 	raw json.RawMessage
 }
 
-// ends returns the entries of the journal about an instance that failed, the oldest first, and
-// whether there is any about it at all.
+// ends returns the journal's entries about an instance that failed, oldest first, and whether there
+// is any entry about it.
 func (s *Session) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
 	entries, err := s.mentions(ctx, id, s.keys().EventsFrom(s.env.Now().Add(-farBack)), "")
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Session) ends(ctx context.Context, id string) (found []ending, known bo
 	return found, known, nil
 }
 
-// showLogs shows what is kept to a person: the output itself alone is on standard output.
+// showLogs shows the stored output to a person: standard output has nothing else.
 func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported bool) error {
 	id, now := doc.Instance, s.env.Now()
 	for _, e := range entries {
@@ -129,8 +129,8 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	return nil
 }
 
-// writeLines writes a text of several lines. What could do something to a terminal is taken out
-// line by line; a pipe gets the text as it is.
+// writeLines writes a text of several lines. For a terminal it removes control characters; a pipe
+// gets the text unchanged.
 func writeLines(scr output.Screen, text string) error {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -76,7 +76,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// lastDone returns what was done last, and why.
+// lastDone returns the last action, and why it was taken.
 func lastDone(d store.Decision) string {
 	if d.What == "" {
 		return output.OneLine(reason.Text(d.Cause, d.Why))

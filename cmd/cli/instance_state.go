@@ -67,7 +67,7 @@ type InstanceProtect struct {
 	Instance string `arg:"" help:"ID of the instance."`
 	FromHeal bool   `xor:"mode" help:"Do not heal it either: it is left alone even if it fails."`
 	Off      bool   `xor:"mode" help:"End the protection."`
-	Why      string `help:"The reason, shown wherever work waits for it." placeholder:"REASON"`
+	Why      string `help:"The reason, shown for all work that waits for it." placeholder:"REASON"`
 	Span
 }
 

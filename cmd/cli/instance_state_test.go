@@ -94,10 +94,10 @@ func TestNoOrderIsLeftForWhatIsGone(t *testing.T) {
 	}
 }
 
-// An order that lies is told of, whatever it is about.
+// A pending order of any kind is reported.
 //
 // proves REC-16
-func TestOrdersThatLieAreProblems(t *testing.T) {
+func TestPendingOrdersAreProblems(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
 	at := noon.Add(-2 * story.OrderIgnored)

@@ -77,7 +77,7 @@ func TestEachPartOfALargeShardHasItsTime(t *testing.T) {
 	})
 }
 
-// All parts are of one revision; where that is compacted meanwhile all is read anew.
+// All parts are of one revision; if that is compacted meanwhile, everything is read again.
 func TestPartsAreOfOneRevision(t *testing.T) {
 	w, p := large(t, 0)
 	added := func() { w.put(store.KindInstances, "zzz-0-x", instanceOf(webGroup(1), 0, "zzz-0-x", store.Running)) }
@@ -115,8 +115,7 @@ func TestAGroupIsListedWithoutTheOthers(t *testing.T) {
 	}
 }
 
-// Of a large shard some can be looked at without reading the others, and it is said how many those
-// are.
+// Some instances of a large shard can be listed without reading the others, whose number is shown.
 func TestAListEndsAtItsLimit(t *testing.T) {
 	w, p := large(t, 0)
 	for _, id := range []string{"api-0-x", "api-2-x", "web-1-x", "web-a-0-x"} {

@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// membersLimit is how long etcd's members are asked, beside everything else.
+// membersLimit is the time limit for asking etcd's members, beside everything else.
 const membersLimit = 3 * time.Second
 
-// askMembers asks etcd's members how they are while the caller reads records. It delivers one
-// result, nil if there is none, and then nil for ever.
+// askMembers asks etcd's members for their state while the caller reads records. The channel
+// delivers one result, nil if there is none, and is then closed.
 func (s *Session) askMembers(ctx context.Context) <-chan *store.Members {
 	result := make(chan *store.Members, 1)
 	go func() {
@@ -29,9 +29,10 @@ func (s *Session) askMembers(ctx context.Context) <-chan *store.Members {
 	return result
 }
 
-// noQuorum says which members are missing if that is why etcd carries nothing out; "" otherwise.
+// noQuorum says which members are missing if that is why etcd does not complete requests; ""
+// otherwise.
 func (s *Session) noQuorum() string {
-	m := <-s.askMembers(context.Background()) // the request's own time is up
+	m := <-s.askMembers(context.Background()) // the request's own time is over
 	if m == nil {
 		return ""
 	}

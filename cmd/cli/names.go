@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 )
 
-// judgeChanges refuses what no file alone shows to be wrong: names that no coordinator knows, and
-// paths that no agent can write.
+// judgeChanges refuses what a file alone does not show to be wrong: names that no coordinator
+// knows, and paths that no agent can write.
 func (s *Session) judgeChanges(ctx context.Context, changes []change) error {
 	if err := s.judgeSources(ctx, changes); err != nil {
 		return err
@@ -20,9 +20,9 @@ func (s *Session) judgeChanges(ctx context.Context, changes []change) error {
 	return s.judgePlaces(ctx, changes)
 }
 
-// judgeSources refuses a change that adds a metric which no running coordinator has to a group,
-// where the name is in the file: its size would follow nothing, and its analysis would wait for
-// good (AUTO-1, ROLL-5).
+// judgeSources refuses a change that adds a metric which no running coordinator has, at its place
+// in the file: the group's size would follow nothing, or its analysis would wait for ever (AUTO-1,
+// ROLL-5).
 func (s *Session) judgeSources(ctx context.Context, changes []change) error {
 	if !slices.ContainsFunc(changes, func(ch change) bool { return len(ch.sourceFields()) > 0 }) {
 		return nil
@@ -53,11 +53,12 @@ func (s *Session) judgeSources(ctx context.Context, changes []change) error {
 	return &misspelt{Problems: wrong, next: next}
 }
 
-// sourceField is a field of a group that names a source of numbers.
+// sourceField is a field of a group that names an external metric.
 type sourceField struct{ field, name, rule string }
 
-// sourceFields returns the fields by which a file adds sources to a group that is to stay. What the
-// group names already is left out, as status reports it, and it must not stop another change.
+// sourceFields returns the fields with which a file adds metrics to a group that stays. Metrics
+// that the group names already are left out: status reports them, and they must not prevent another
+// change.
 func (c *change) sourceFields() (fields []sourceField) {
 	if c.entry == nil || c.after.Deleting {
 		return nil

@@ -69,8 +69,8 @@ func TestUnknownSources(t *testing.T) {
 	}
 }
 
-// What a group names already stops no other change, though no coordinator has it any more. A name
-// that is new is refused, and the hint of the name that was meant is kept.
+// A name that a group has already prevents no other change, even if no coordinator has it any
+// longer. A new unknown name is refused, with the hint of the similar name.
 //
 // proves AUTO-1
 func TestSourcesOfBeforeStopNoChange(t *testing.T) {

@@ -45,8 +45,8 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 	return err
 }
 
-// ordersOn returns the condition of an order about a record: it is still there, and, where the
-// order is based on a revision, still at it.
+// ordersOn returns the condition of an order about a record: it still exists and, if the order is
+// based on a revision, is still at that.
 func (s *Session) ordersOn(key string, read store.Revision) store.Condition {
 	if s.api != nil && s.api.based != nil {
 		return store.At(key, read)

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// past reads what is known of a span: the journal, from some time before it on, what is there now
-// and, for what the journal no longer has, the summaries of days. It also returns the revision of
-// what is there now.
+// past reads what is known of a time span: the journal, from some time before it on; the present
+// state; and, for what the journal no longer has, the summaries of days. It also returns the
+// revision of the present state.
 func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input, at store.Revision, err error) {
 	shard, err := s.readShard(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Session) past(ctx context.Context, from, to time.Time) (in review.Input
 	return in, listing.Revision, err
 }
 
-// pastBegins returns from when on the journal says what happened: the time of before a restore is
+// pastBegins returns the time from which the journal is meaningful: the time before a restore is
 // unknown.
 func (s *Session) pastBegins(ctx context.Context, shard store.Shard) (time.Time, error) {
 	spoiled := map[string]error{} // status names it
@@ -61,9 +61,9 @@ func (s *Session) pastBegins(ctx context.Context, shard store.Shard) (time.Time,
 	return served.Record.Begins(shard), err
 }
 
-// appendOnly reads the keys of a kind from one on, some at a time. Their values do not change once
-// they are written, so it may go on at a later revision when etcd has compacted the first: no
-// amount of them is too much to be read.
+// appendOnly reads the keys of a kind in parts, from one key on. Their values do not change once
+// they are written, so it may continue at a later revision when etcd has compacted the first. No
+// number of keys is too large.
 func (s *Session) appendOnly(ctx context.Context, kind, from string, take func(store.KV) error) error {
 	for {
 		var wrong error

@@ -57,7 +57,7 @@ type agentSeen struct {
 	record  store.Instance
 }
 
-// said returns what it reports about certificates.
+// said returns the agent's report about certificates.
 func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
 	if a.report == nil {
 		return "", nil

@@ -23,7 +23,7 @@ type pkiDocument struct {
 	Issued      []issuedCertificate `json:"issued"`
 	Replicas    []replicaTrust      `json:"replicas"`
 	Agents      *agentsTrust        `json:"agents,omitempty"`
-	// The authorities for workloads' certificates, and the certificates that are not of them (yet).
+	// The authorities for workloads' certificates, and the certificates that are not theirs (yet).
 	Workloads []story.WorkloadAuthority    `json:"workloads"`
 	Unissued  []story.UnissuedCertificates `json:"workloads_unissued"`
 	Soonest   *soonest                     `json:"ends_first,omitempty"`
@@ -95,7 +95,7 @@ type certificateEnd struct {
 // How long before the end of a certificate there is a warning: for one that lasts less than five
 // times that, a fifth of its validity.
 const (
-	authorityNear = 180 * 24 * time.Hour // those who have certificates of it get shorter and shorter ones
+	authorityNear = 180 * 24 * time.Hour // its certificates get shorter and shorter
 	issuedNear    = 30 * 24 * time.Hour
 )
 
@@ -249,8 +249,8 @@ func (p *pkiState) warn() {
 	if p.Agents != nil {
 		for _, h := range p.Agents.Holding {
 			if h.First != "" {
-				// Agents renew by themselves: that the first of their certificates ends soon is no
-				// reason for a warning.
+				// Agents renew by themselves, so a certificate of theirs that is about to expire is
+				// no reason for a warning.
 				ends = append(ends, certificateEnd{
 					what: "the certificate of agent " + h.First, begins: h.FirstEnds,
 					ends: h.FirstEnds,

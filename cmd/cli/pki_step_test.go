@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// rotationAt makes an agents' authority that has come so far in its exchange.
+// rotationAt creates an agents' authority at a stage of a rotation.
 func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f pki.Files) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "pki")
@@ -35,8 +35,8 @@ func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f pk
 
 func introduced(dir string) error { return pki.Introduce(dir, pki.AgentsLifetime) }
 
-// proves SEC-1: a step of a rotation is not taken while it would cut anyone off, or while that
-// cannot be told.
+// proves SEC-1: a step of a rotation is refused while it would disconnect a machine or replica, or
+// while that is unknown.
 func TestWhoIsCutOffByAStep(t *testing.T) {
 	_, settled := rotationAt(t)
 	_, half := rotationAt(t, introduced)

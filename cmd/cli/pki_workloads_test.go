@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// certified is a group whose instances have certificates.
+// certifiedGroup is a group whose instances have certificates.
 func certifiedGroup() store.Group {
 	g := webGroup(4)
 	g.Files = []store.File{{
@@ -24,8 +24,9 @@ func certifiedGroup() store.Group {
 	return g
 }
 
-// Who signs workloads' certificates, until when, and how many instances have one of the issuer in
-// force, one of an issuer before, and none. Replicas with different authorities are told.
+// pki show lists who signs workloads' certificates, until when, and how many instances have a
+// certificate of the present issuer, of an earlier one, or none. It reports replicas with different
+// authorities.
 //
 // proves FILE-2
 func TestPKIShowsTheAuthoritiesOfWorkloads(t *testing.T) {

@@ -85,8 +85,8 @@ func abilities(c store.ProviderCapabilities) []string {
 		name string
 		has  bool
 	}{
-		{"tells boots apart", c.Boots},
-		{"tells crashes", c.Crashes},
+		{"distinguishes boots", c.Boots},
+		{"reports crashes", c.Crashes},
 		{"remembers deletions", c.Remembers},
 		{"keeps consoles", c.Console},
 	} {

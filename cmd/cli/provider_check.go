@@ -196,7 +196,8 @@ func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, na
 		made = made || err == nil
 		notMade = err
 	}
-	// Where no machine can be made at all, the others would say the same, each after a while.
+	// If no machine can be created at all, the other promises would fail in the same way, each
+	// after a while.
 	hopeless := func() error {
 		mu.Lock()
 		defer mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// acme is a program that knows no machine, and tells so only to those who give it the right token.
+// acme is a provider without machines, which answers only with the right token.
 const acme = `#!/bin/sh
 case $(cat) in
 *'"method":"describe"'*) echo '{"result": {"api": 1, "name": "acme", "zones": ["a"], "consistency": 0, "call_timeout": 10}}' ;;
@@ -47,8 +47,8 @@ func TestAProviderIsTestedWithTheShardsSecrets(t *testing.T) {
 	}
 }
 
-// A provider that makes no machine is asked for one once: the other promises would fail in the
-// same way, each after a while.
+// A provider that cannot create a machine is asked for one only once: the other promises would fail
+// in the same way, each after a while.
 //
 // proves PROV-1, PROV-5
 func TestAProviderThatMakesNothingIsTestedNoFurther(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Recover is the command recover (SAFE-17), the last resort after a loss that no history mends.
+// Recover is the command recover (SAFE-17), the last resort after a loss that no history can undo.
 type Recover struct {
 	ID      string   `help:"The shard's ID, as in the tags of its machines (default: the one that waiting coordinators report)." placeholder:"ID"`
 	Silent  bool     `help:"Also restore machines with silent agents, by their tags alone: a roll replaces them after the release."`
@@ -106,7 +106,7 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 }
 
 // otherID handles a shard that leasehold init has created after a loss, with another ID than its
-// machines have. It reports whether the shard is one.
+// machines have. It reports whether this is such a shard.
 func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) (other bool, err error) {
 	if c.ID != "" {
 		if c.ID == shard.Record.ID {
@@ -181,8 +181,8 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 	return nil
 }
 
-// forgetNotes deletes the notes about what was deleted on purpose under the replaced ID: they are
-// about other machines than those that come back.
+// forgetNotes deletes the notes about deletions under the replaced ID: they are about other
+// machines than those that come back.
 func (s *Session) forgetNotes(ctx context.Context) error {
 	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
 	if err != nil {

@@ -21,7 +21,7 @@ func (w *world) lose(keys ...string) {
 }
 
 // The note of a record that is declared gone names its group, whatever the instance's ID looks
-// like: else the leader misses the record for good.
+// like: otherwise the leader would miss the record for ever.
 //
 // proves SAFE-16
 func TestForgottenRecordsAreCountedInTheirGroup(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRepairBringsBackNoJoinsOfDeletedInstances(t *testing.T) {
 	}
 }
 
-// repair restores no key of the election: the leader goes on without reading it.
+// repair restores no key of the election: the leader continues without reading it.
 //
 // proves SAFE-16
 func TestAnUnreadableLeaderIsNotRepaired(t *testing.T) {

@@ -78,7 +78,7 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 	return c.write(s, res)
 }
 
-// past reads what happened, and returns the groups as they are in force.
+// past reads what happened, and returns the groups that are in force.
 func (c *Replay) past(ctx context.Context, s *Session, in *replay.Input) (known []store.Group, err error) {
 	if c.From != "" {
 		content, err := s.eventFile(c.From)
@@ -94,7 +94,7 @@ func (c *Replay) past(ctx context.Context, s *Session, in *replay.Input) (known 
 		return nil, err
 	}
 	err = s.appendOnly(ctx, store.KindLoads, s.keys().LoadsFrom(from), func(kv store.KV) error {
-		if l, err := store.Decode[store.Load](kv); err == nil { // one that cannot be read is missing
+		if l, err := store.Decode[store.Load](kv); err == nil { // an unreadable one counts as missing
 			in.Past.Loads = append(in.Past.Loads, l.Record)
 		}
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What was, the control and the file stand side by side, for people and for programs, from the
+// The past, the control and the file are shown side by side, for people and for programs, from the
 // shard and from a file.
 //
 // proves AUTO-4

@@ -43,7 +43,7 @@ func (c *SecretNewKey) Run(s *Session) error {
 
 // SecretRotate is the command secret rotate.
 type SecretRotate struct {
-	Prune bool `help:"Remove keys that no secret uses any more from the key file."`
+	Prune bool `help:"Remove unused keys from the key file."`
 	services.KeyFile
 }
 
@@ -147,7 +147,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 }
 
 // encryptAnew encrypts each secret with the first key, one by one, if it is still as it was read.
-// Its value and its version stay.
+// Its value and its version do not change.
 func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string,
 	behind []store.Versioned[store.Secret],
 ) error {
@@ -180,7 +180,7 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file",
 			"cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
 	}
-	s.note("once no snapshot with the old keys is needed any more, remove them from the key files: " +
+	s.note("once no snapshot with the old keys is needed, remove them from the key files: " +
 		"leasehold secret rotate --prune")
 	return nil
 }

@@ -20,7 +20,7 @@ const shortSecret = secrets.Shortest
 // SecretList is the command secret list.
 type SecretList struct{}
 
-// secretShown is everything that is ever shown of a secret.
+// secretShown is everything that is ever shown about a secret.
 type secretShown struct {
 	Name     string         `json:"name"`
 	Version  int            `json:"version"`

@@ -48,7 +48,7 @@ func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
 	for _, ch := range changes {
 		for _, f := range ch.after.Files {
 			if f.Secret != "" && known[f.Secret].Key == "" {
-				s.warn("%s: there is no secret %s yet, which is to be in %s: leasehold secret set %s", ch.name, f.Secret, f.Path,
+				s.warn("%s: secret %s does not exist yet, and is used in %s: leasehold secret set %s", ch.name, f.Secret, f.Path,
 					f.Secret)
 			}
 		}

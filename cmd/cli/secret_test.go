@@ -169,7 +169,7 @@ func TestSecretSetRefuses(t *testing.T) {
 	code, out, err := w.set("short", "12345")
 	w.expect(code, out, err, Done, "2>warning: the value has fewer than 6 bytes")
 
-	// From a file, and at a terminal, where it is asked for twice.
+	// From a file, and at a terminal, with two prompts.
 	file := filepath.Join(t.TempDir(), "value")
 	if err := os.WriteFile(file, []byte("hunter of files\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -223,8 +223,8 @@ func TestSecretRotate(t *testing.T) {
 	}
 	old := w.ring(path).IDs()[0]
 
-	// The key is added, and nothing is encrypted with it before every replica has it. Called again,
-	// it goes on and adds no other.
+	// The key is added, and encrypts nothing before every replica has it. A repeated command
+	// continues and adds no other.
 	for range 2 {
 		code, out, err := w.run("secret", "rotate", "--timeout=150ms")
 		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was re-encrypted",

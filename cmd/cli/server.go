@@ -25,7 +25,7 @@ type ServerPlace struct {
 	DataDir string `help:"Data directory of leasehold server on this host (default: ${default})." env:"LEASEHOLD_SERVER_DIR" default:"${server_dir}" type:"path" placeholder:"DIR"`
 }
 
-// cluster does something with the cluster of this host, within the time limit of a few requests.
+// cluster runs an operation on the cluster of this host, within the time limit of a few requests.
 func (p ServerPlace) cluster(ctx context.Context, s *Session, do func(context.Context, *server.Admin) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*s.requestLimit())
 	defer cancel()
@@ -203,7 +203,7 @@ type ServerReplace struct {
 	Name    string   `arg:"" help:"Name of the host."`
 }
 
-// Run removes a host that does not answer, and lets it join anew.
+// Run removes a host that does not answer, and lets it join again.
 func (c *ServerReplace) Run(ctx context.Context, s *Session) error {
 	if err := c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
 		return a.MayReplace(ctx, c.Name)

@@ -23,8 +23,8 @@ type Session struct {
 	st       store.Store
 	close    func() error
 	waited   bool          // the user was told that the command waits for etcd
-	answers  *bufio.Reader // of questions; one for all, since it reads ahead
-	api      *requestOfAPI // nil: a command
+	answers  *bufio.Reader // reader for answers; shared, since it reads ahead
+	api      *requestOfAPI // nil: a command, not an API request
 }
 
 // open opens the store at the first use. It sends no request to etcd yet.

@@ -70,7 +70,7 @@ func TestCommandsSpeakOfOneShardOrOfAll(t *testing.T) {
 		}
 	}
 
-	// What changes one shard leaves the other as it is.
+	// A change of one shard does not affect the other.
 	before := w.all(store.KeysOf("default"))
 	run("group", "scale", "web", "5", "--shard", "default2")
 	run("hold", "moving etcd", "--shard", "default2")

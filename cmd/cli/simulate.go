@@ -30,8 +30,8 @@ type Simulate struct {
 
 const (
 	maxRuns = 10_000
-	// garbagePercent makes garbage collection rarer than usual: a simulated shard is small compared
-	// with the garbage of each plan.
+	// garbagePercent makes garbage collection rarer than by default: a simulated shard is small
+	// compared with the garbage of each plan.
 	garbagePercent = 1000
 
 	scenarioPage = "correct the file; docs/simulate.md describes scenarios"

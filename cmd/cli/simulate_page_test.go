@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The examples of simulations on these pages are true: what follows a command is what it prints on
-// a terminal. Write them anew with: go test ./cmd/cli -update
+// The examples of simulations on these pages are real: the text after a command is its output on a
+// terminal. Rewrite them with: go test ./cmd/cli -update
 func TestTheExamplesOfSimulationsAreTrue(t *testing.T) {
 	for page, least := range map[string]int{"../../docs/simulate.md": 4, "../../README.md": 1} {
 		t.Run(filepath.Base(page), func(t *testing.T) { examplesAreTrue(t, page, least) })

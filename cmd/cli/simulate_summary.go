@@ -11,7 +11,7 @@ import (
 )
 
 // writeSummary prints the result of a run: the groups, the events, the machines and rules, and last
-// what is not as it should be.
+// the deviations from the specs.
 func writeSummary(s *Session, res *scenario.Result) error {
 	scr := s.screen()
 	parts := []func(output.Screen, *scenario.Result) error{writeGroups, writeEventResults, writeCounts, writeOutcome}
@@ -112,7 +112,7 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 	for _, g := range res.Groups {
 		if l := g.Load; l != nil {
 			below, over := secondsText(l.Below)+" above its target, ", fmt.Sprintf(", %d too many at most", l.Over)
-			if l.Outside { // what it needs is not known
+			if l.Outside { // its need is unknown
 				below, over = "", ""
 			}
 			fmt.Fprintf(&b, "load      %s: %s%.0f machine minutes, %s of size, %s of direction%s\n", g.Name, below,

@@ -49,7 +49,7 @@ func TestASimulationTellsHowFarItHasCome(t *testing.T) {
 	}
 }
 
-// After Ctrl-C there is what had come out by then.
+// After Ctrl-C the output so far is shown.
 func TestAnInterruptedSimulationShowsWhatThereIs(t *testing.T) {
 	args := simulated(t, "length: 100h\nevents:\n- {at: 10m, kill: {}}\n")
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestASimulationNeedsTheFilesAlone(t *testing.T) {
 	}
 }
 
-// The scenario that is printed is one that can be played.
+// The printed scenario can be played.
 func TestTheScenarioThatIsPrintedIsTheDefault(t *testing.T) {
 	w := newWorld(t)
 	code, text, _ := w.run("simulate", "--print-scenario")

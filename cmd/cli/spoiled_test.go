@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What an operator may write by hand must not hide the shard from everybody else: status goes on,
-// names the order and how to get rid of it; secrets go on, and the spoiled one can be set anew.
+// A record that an operator has written by hand must not hide the shard from others: status
+// continues, and names the order and how to remove it; secrets continue, and the damaged one can be
+// set again.
 func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
 	w, _ := secretWorld(t)
 	w.put(store.KindRequests, "r0", "")
@@ -36,6 +37,6 @@ func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
 	code, out, err = w.run("secret", "list")
 	w.expect(code, out, err, Done, "bad\t1")
 	if strings.Contains(err, "cannot be read") {
-		t.Errorf("it was set anew: %s", err)
+		t.Errorf("it was set again: %s", err)
 	}
 }

@@ -254,8 +254,8 @@ func TestAnOverrideThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// That a static group goes is the word of static/: what is set beside it does not repeat it, so
-// that it could outlive it.
+// static/ alone says that a static group is deleted: its override does not repeat it, which could
+// outlive it.
 //
 // proves REC-7
 func TestWhatIsSetBesideAGroupThatGoes(t *testing.T) {

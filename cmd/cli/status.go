@@ -66,7 +66,7 @@ func (c *Status) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		state.Etcd = <-members // at the second shard nil: it was told with the first
+		state.Etcd = <-members // nil from the second shard on: it was shown with the first
 		state.raw.Etcd = state.Etcd
 		found := story.Problems(&state.Shard, now)
 		state.raw.Problems = found
@@ -113,7 +113,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	if st.Strangers, err = s.readStrangers(ctx, keys, st.Revision); err != nil {
 		return st, err
 	}
-	st.Webhooks = decodeSome[store.Webhook](lists[store.KindWebhooks]) // a damaged one is written anew by the leader
+	st.Webhooks = decodeSome[store.Webhook](lists[store.KindWebhooks]) // the leader rewrites a damaged one
 	st.Requests, st.Unreadable = decodeReadable[store.Request](lists[store.KindRequests])
 	if st.Lacking, err = s.lackingFiles(ctx, keys, st.Groups, st.Revision); err != nil {
 		return st, err

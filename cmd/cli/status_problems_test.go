@@ -22,8 +22,8 @@ func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
 	return w
 }
 
-// What is held for several instances for one reason is one problem, and what frees it is what to do
-// next.
+// Work that is held for several instances for one reason is one problem, with the command that
+// frees it as the next step.
 func TestProblemsAreToldOnce(t *testing.T) {
 	held := func(id string) store.Blocked {
 		return store.Blocked{
@@ -72,8 +72,8 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	}
 }
 
-// The end of the agents' authority is told of while there is time to exchange it; and when it is
-// over, that is all there is to say of a replica.
+// The end of the agents' authority is reported while there is time to replace it. Once it is over,
+// it is a replica's only problem.
 //
 // proves SEC-3
 func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
@@ -135,7 +135,7 @@ func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 	}
 }
 
-// A hold of the shard is told of the shard, not of each of its groups as well.
+// A hold of the shard is reported for the shard, and not for each group as well.
 func TestAHoldIsToldOnce(t *testing.T) {
 	w := heldWorld(t, store.Blocked{
 		Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold",

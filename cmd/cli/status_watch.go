@@ -16,7 +16,7 @@ import (
 // Interval is the time between two readings.
 type Interval time.Duration
 
-// The least interval: a shorter one would only load etcd.
+// leastInterval bounds the interval: a shorter one would only load etcd.
 const leastInterval = 100 * time.Millisecond
 
 // UnmarshalText is called by kong.
@@ -61,7 +61,7 @@ type statusChange struct {
 	mark   string     // of a group
 }
 
-// watched is what a watched status remembers.
+// watched is the state of a watched status.
 type watched struct {
 	read     bool
 	stale    bool
@@ -70,7 +70,7 @@ type watched struct {
 	problems map[lasting]story.Problem
 }
 
-// lasting is what stays the same of a problem while its numbers and ages change.
+// lasting is the part of a problem that stays the same while its numbers and ages change.
 type lasting struct {
 	about, rule, next string
 	topic             reason.Topic
@@ -79,7 +79,7 @@ type lasting struct {
 func lastingOf(p story.Problem) lasting { return lasting{p.About, p.Rule, p.Next, p.Topic} }
 
 // watchStatus prints a line for each change of what the status shows, until ctx ends. While etcd
-// does not answer, it says so once and asks on.
+// does not answer, it says so once and keeps asking.
 func (s *Session) watchStatus(ctx context.Context, every time.Duration) error {
 	if s.flags.Output == "yaml" {
 		return failure(Usage, "--output json, which writes one record in each line",
@@ -119,7 +119,7 @@ func (s *Session) watchStatus(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// lost notes that the shard could not be read.
+// lost records that the shard could not be read.
 func (w *watched) lost(now time.Time, shard string, err error) []statusChange {
 	if w.stale {
 		return nil
@@ -128,7 +128,7 @@ func (w *watched) lost(now time.Time, shard string, err error) []statusChange {
 	return []statusChange{{At: now, Kind: statusStale, About: shard, What: joined(err), Severe: true}}
 }
 
-// see returns what is different from the last time.
+// see returns the differences from the last time.
 func (w *watched) see(st *story.Shard, problems []story.Problem, now time.Time) (changes []statusChange) {
 	if w.stale {
 		changes = append(changes, statusChange{At: now, Kind: statusFresh, About: st.Name, What: "etcd answers again"})
@@ -147,7 +147,7 @@ func (w *watched) see(st *story.Shard, problems []story.Problem, now time.Time) 
 	rows := map[string]story.Row{}
 	for _, g := range st.Groups {
 		row := story.RowOf(g)
-		row.Since = time.Time{} // that time passes is no change
+		row.Since = time.Time{} // passing time is no change
 		rows[g.Name] = row
 		if old, known := w.rows[g.Name]; known && old == row {
 			continue

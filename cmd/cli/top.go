@@ -17,7 +17,7 @@ func (c *Top) Run(ctx context.Context, s *Session) error {
 	if !s.env.StdoutTerminal || !s.env.StdinTerminal || s.flags.Output != "table" {
 		return s.watchStatus(ctx, c.Every.D())
 	}
-	// What etcd refuses, or where it cannot be reached, is told as by every other command.
+	// Errors of the first read are reported as by every other command.
 	if _, err := s.find(ctx, s.keys().Shard()); err != nil {
 		return err
 	}

@@ -305,7 +305,7 @@ var transcriptFiles = map[string]string{
 
 // TestTranscripts runs the commands in testdata/*.txt and compares what they print. A line "$
 // leasehold …" is run in a pipe, "% leasehold …" on a terminal; lines with "2>" are on standard
-// error. Write them anew with: go test ./cmd/cli -update
+// error. Rewrite them with: go test ./cmd/cli -update
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -333,7 +333,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// rerun runs every command of a transcript and returns the transcript as it is now.
+// rerun runs every command of a transcript and returns the new transcript.
 func rerun(t *testing.T, script string) string {
 	t.Chdir(t.TempDir())
 	for name, text := range transcriptFiles {

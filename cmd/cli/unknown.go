@@ -37,8 +37,8 @@ func (s *Session) knownGroup(ctx context.Context, shards []string, name string) 
 	return noGroup(name)
 }
 
-// knownInstance fails with NotFound if there is no such instance. Its entries of the last days may
-// still be in the journal, further back than was looked.
+// knownInstance fails with NotFound if there is no such instance. Recent entries about it may still
+// be in the journal, further back than the lookup went.
 func (s *Session) knownInstance(ctx context.Context, id string, looked time.Duration) error {
 	if !isName(id) {
 		return noInstance(id)

@@ -22,7 +22,7 @@ type UpgradeCheck struct {
 	To string `help:"Version to upgrade to (default: this program's)." placeholder:"VERSION"`
 }
 
-// Run shows what stands against the upgrade, and its steps.
+// Run shows what prevents the upgrade, and its steps.
 func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
 	to := c.To
 	if to == "" {
@@ -61,7 +61,7 @@ func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// formats reads of which schema the records are, and what agents speak.
+// formats reads which schemas the records have, and what agents speak.
 func (s *Session) formats(ctx context.Context) (found story.Found, err error) {
 	keys := s.keys()
 	kinds := append(store.DurableKinds(), store.KindReplicas, store.KindAlive)
@@ -78,7 +78,7 @@ func (s *Session) formats(ctx context.Context) (found story.Found, err error) {
 			if is, _, _ := keys.Split(kv.Key); is != kind {
 				continue
 			}
-			// A record that cannot be read at all is a problem of status.
+			// Status reports records that cannot be read at all.
 			if schema, err := store.SchemaOf(kv.Value); err == nil && schema > store.Schema {
 				found.Newer = append(found.Newer, story.Newer{Key: kv.Key[len(keys.Prefix()):], Schema: schema})
 			}

@@ -88,7 +88,7 @@ func (c *UpgradeSign) Run(s *Session) error {
 	return nil
 }
 
-// statement returns what is signed of a program.
+// statement returns the statement to sign about a program.
 func (c *UpgradeSign) statement(path string) (release.Statement, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -21,7 +21,7 @@ type awaited struct {
 	limit time.Duration // how long to wait; 0: as the flags say
 }
 
-// interrupted returns what remains when an operator stops waiting: what was written stays written.
+// interrupted returns what remains when an operator stops waiting: the write is not undone.
 func (a awaited) interrupted() error {
 	name, stays := a.spec.Name, "keeps its spec"
 	if a.spec.Deleting {

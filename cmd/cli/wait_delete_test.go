@@ -27,7 +27,7 @@ func TestWaitForADeletion(t *testing.T) {
 				ids[0]+"\n",
 			"next: leasehold group show web\n")
 
-		r := w.start("group delete web --wait") // once more, to go on waiting
+		r := w.start("group delete web --wait") // again, to continue waiting
 		for _, id := range ids {
 			w.must("instance", "drained", id)
 		}
@@ -60,8 +60,8 @@ func TestWaitLeavesAloneWhatIsOnDemand(t *testing.T) {
 	}
 }
 
-// A wait for an impossible deletion ends at once; an interrupted wait says that the deletion goes
-// on.
+// A wait for an impossible deletion ends at once; an interrupted wait says that the deletion
+// continues.
 func TestWaitForADeletionEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin, after func(w *shard)
@@ -76,7 +76,7 @@ func TestWaitForADeletionEnds(t *testing.T) {
 			func(w *shard) { w.must("hold", "etcd is restored") },
 			func(w *shard) { w.pass(time.Minute); w.must("release") }, Done, "done: web is gone",
 		},
-		"written anew": {
+		"written again": {
 			func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict,
 			"group web: it was changed (revision ",
 		},

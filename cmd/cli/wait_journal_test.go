@@ -62,7 +62,7 @@ func TestWaitShowsTheJournalFromItsOwnWriteOn(t *testing.T) {
 	})
 }
 
-// Where nothing was written there is nothing that followed from it: the past is not told.
+// If nothing was written, nothing followed from it: earlier entries are not shown.
 func TestWaitWithoutAChangeTellsNoPast(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		w.said("long ago")

@@ -228,7 +228,7 @@ func (w *waiting) givenUp(now time.Time) bool {
 func (w *waiting) opportunistic(c slotCount) error {
 	next := "leasehold instance replace " + c.outdated[0]
 	if len(c.outdated) > 1 {
-		next += ", and likewise for each of them"
+		next += ", and so on for each of them"
 	}
 	return failure(Failed, next,
 		"group %s: the spec is in force, but %d of %s outdated (%s), and rollout.strategy opportunistic "+

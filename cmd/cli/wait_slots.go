@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// slotCount is how the slots of a group are filled, compared with the spec.
+// slotCount compares the slots of a group with the spec.
 type slotCount struct {
 	members int // managed instances that are not past the point of no return
 	running int // slots with an instance running on the wanted template, or a task that is done
@@ -18,7 +18,7 @@ type slotCount struct {
 	// instances running on another template, or not relaunched since, in slots without one that is
 	// up to date
 	outdated []string
-	underway []string // what is neither running nor leaving, with its phase, and what that waits for
+	underway []string // instances neither running nor leaving, with their phase, and what they wait for
 }
 
 // countSlots counts the instances of a group against its spec. The numbers of its slots do not

@@ -190,7 +190,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 }
 
 // outdatedWorld has one instance that is up to date and one that is not, and returns the status
-// with the roll to what is wanted.
+// with the roll to the wanted template.
 func outdatedWorld(w *world) store.Status {
 	g := webGroup(2)
 	w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
@@ -275,8 +275,8 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 	})
 }
 
-// A wait shows the progress of checks: how many pass, and which fails. One that is optional is not
-// waited for.
+// A wait shows the progress of checks: how many pass, and which fails. It does not wait for
+// optional ones.
 //
 // proves DET-9
 func TestWaitTellsOfChecks(t *testing.T) {

@@ -23,10 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when everything in these tests happens.
+// noon is the time of everything in these tests.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// kinds are what a file of providers may name here: few, because each cloud is large to link.
+// kinds are the kinds that a file of providers may name here: few, because each cloud is large to
+// link.
 var kinds = providerfile.Kinds{Providers: map[string]providerfile.OpenProvider{
 	"exec": func(ctx context.Context, settings []byte, log *slog.Logger) (provider.Provider, error) {
 		c := exec.Config{Logger: log}

@@ -25,18 +25,18 @@ const longest = 8 << 20
 // Head is the first line.
 type Head struct {
 	Format  int            `json:"leasehold_events"`
-	Schema  int            `json:"schema"` // of the records
+	Schema  int            `json:"schema"` // schema of the records
 	Shard   string         `json:"shard"`
 	From    time.Time      `json:"from"`
 	To      time.Time      `json:"to"`
 	Created time.Time      `json:"created,omitzero"` // the shard; after a restore of etcd, since then
 	Kept    store.Duration `json:"events_kept"`
 	Program string         `json:"program"`
-	// Settings are the shard's.
+	// Settings are the shard's settings.
 	Settings store.ShardSettings `json:"settings"`
 }
 
-// line is one of the others.
+// line is any other line but the last.
 type line struct {
 	Group    json.RawMessage `json:"group,omitempty"` // the spec in force
 	Instance *store.Instance `json:"instance,omitempty"`
@@ -46,9 +46,9 @@ type line struct {
 	End      *end            `json:"end,omitempty"`
 }
 
-// end is the last one.
+// end is the last line.
 type end struct {
-	Lines int    `json:"lines"` // before it
+	Lines int    `json:"lines"` // lines before it
 	Sum   string `json:"sha256"`
 }
 
@@ -74,10 +74,10 @@ func (w *Writer) write(record any) error {
 	return err
 }
 
-// Group writes the spec of a group that is in force.
+// Group writes the spec of a group in force.
 func (w *Writer) Group(g store.Group) error { return w.write(line{Group: store.Encode(g)}) }
 
-// Instance writes what reports need of an instance's record.
+// Instance writes the part of an instance's record that reports need.
 func (w *Writer) Instance(i store.Instance) error {
 	return w.write(struct {
 		Instance any `json:"instance"`
@@ -87,7 +87,7 @@ func (w *Writer) Instance(i store.Instance) error {
 	}})
 }
 
-// Day writes a summary of a day as it is stored, Load a load, Event an entry of the journal.
+// Day writes a summary of a day as it is stored.
 func (w *Writer) Day(value []byte) error { return w.write(line{Day: value}) }
 
 // Load writes a load as it is stored.
@@ -105,14 +105,14 @@ func (w *Writer) Close() error {
 	return w.to.Flush()
 }
 
-// Content is what a file holds, without what only people read.
+// Content is the content of a file, without what is only for people.
 type Content struct {
 	Head   Head
 	Past   review.Input
 	Groups []store.Group
 }
 
-// Error says where a file is wrong.
+// Error is a problem of a file, with its place.
 type Error struct {
 	Line int
 	Byte int64 // where the line begins
@@ -131,7 +131,7 @@ var (
 	ErrDamaged  = errors.New("the file is damaged: its checksum is another")
 )
 
-// Read reads a file. From time to time it reports how many lines it has read.
+// Read reads a file, and reports at intervals how many lines it has read.
 func Read(from io.Reader, progress func(lines int)) (*Content, error) {
 	r := reader{in: bufio.NewReaderSize(from, 1<<16), sum: sha256.New()}
 	err := r.read(progress)
@@ -218,7 +218,7 @@ func (r *reader) end(e *end) error {
 	return nil
 }
 
-// take takes a line up. One of a kind that this program does not know is left out.
+// take takes a line. It ignores kinds that this program does not know.
 func (r *reader) take(l *line) error {
 	c := &r.content
 	switch {

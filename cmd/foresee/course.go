@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Course is what happens until a group comes to rest.
+// Course is what happens until a group is stable.
 type Course struct {
 	Create   int `json:"create"`   // instances for empty slots
 	Remove   int `json:"remove"`   // instances that are no longer wanted

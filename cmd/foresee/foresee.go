@@ -26,13 +26,13 @@ type World struct {
 	kvs      map[string]store.KV
 	content  *cache.Content
 	evidence *evidence.Evidence
-	settings store.ShardSettings // as they are: the leader here has a pace of its own
+	settings store.ShardSettings // unchanged: this leader is paced separately
 	pace     time.Duration
 	written  int // records written since the start
 	machines map[string]*machine
-	suspect  func(provider string) // has its machines listed
+	suspect  func(provider string) // lists the provider's machines
 	others   []plan.Limit          // what other groups use of the limits of the shard
-	down     map[string]plan.Down  // in groups that share a budget with it
+	down     map[string]plan.Down  // what is down in groups that share a budget with it
 }
 
 // New creates the world of a group. The listing holds the keys of the group and of the shard in
@@ -67,7 +67,7 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 	return w
 }
 
-// jitter is the same each time, so that what is foreseen is.
+// jitter is constant, so that a prediction is reproducible.
 func jitter(most time.Duration) time.Duration { return most / 2 }
 
 // Beside adds what all groups use of the limits of the shard, this one included (CAP-1).
@@ -107,7 +107,7 @@ func (w *World) plan(s *plan.Snapshot) plan.Plan {
 		if !waits(g.Status.Record) {
 			g.Unlisted = "" // the leader has listed the machines, unless its status says that it waits for a list
 		}
-		g.Spec.Group.LoadBalancers = nil // what they will answer is not known, and they are taken to answer at once
+		g.Spec.Group.LoadBalancers = nil // their answers are unknown, and assumed to be immediate
 		for j := range g.Instances {
 			g.Instances[j].Record.Traffic, g.Instances[j].MemberCalls = nil, nil
 		}
@@ -138,7 +138,7 @@ func (w *World) Spec() (store.Group, bool) {
 	}
 }
 
-// Refused is why the group's spec cannot be in force; "" if it can, as far as etcd shows.
+// Refused returns why the group's spec cannot be in force; "" if it can, as far as etcd shows.
 func (w *World) Refused() string {
 	spec := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0].Spec
 	if max(spec.Modified, spec.StaticModified) == 0 {
@@ -162,7 +162,7 @@ func (w *World) Foreign(g *store.Group) []string {
 	return HadBy(slices.Collect(maps.Values(w.content.Replicas))).Foreign(g)
 }
 
-// CreateRate is how many machines the shard creates per second.
+// CreateRate returns how many machines the shard creates per second.
 func (w *World) CreateRate() float64 { return w.settings.CreateRate }
 
 // set makes one write at the present revision.

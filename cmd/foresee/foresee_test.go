@@ -79,7 +79,7 @@ func TestAheadInWords(t *testing.T) {
 		change func(i int, in *instance, a *store.Alive, r *store.Report)
 		words  string
 		took   time.Duration
-		held   string // why it stands still in the end; "": it rests
+		held   string // why it is stuck at the end; "": it is stable
 	}{
 		"nothing": {words: "nothing to do"},
 		"grow": {
@@ -207,7 +207,7 @@ func TestAheadOfANewGroup(t *testing.T) {
 	}
 }
 
-// A large roll is not followed for ever: the work is bounded.
+// A large roll is not followed to its end: the work is bounded.
 func TestAheadIsBounded(t *testing.T) {
 	g := group(2000)
 	c := foresee.New(keys, "web", records(g, nil), edit(g, func(g *store.Group) { g.Template.InstanceType = "large" }),

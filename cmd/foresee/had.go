@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Had is what the running coordinators have, of what groups name.
+// Had is what the running coordinators have of the things that groups name.
 type Had struct {
 	providers, balancers []string
 	authorities          map[string]store.AuthorityLimits
 	saysAuthorities      bool // all of them do
 }
 
-// HadBy returns what replicas say that they have.
+// HadBy returns what replicas report that they have.
 func HadBy(replicas []store.Versioned[store.Replica]) Had {
 	h := Had{authorities: map[string]store.AuthorityLimits{}, saysAuthorities: len(replicas) > 0}
 	for _, r := range replicas {

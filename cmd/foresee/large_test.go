@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What is too large to be followed to its end is counted all the same, and takes no less than the
-// shard's create_rate allows.
+// A course that is too long to be followed to its end is counted nevertheless, and takes no less
+// time than the shard's create_rate allows.
 func TestAheadOfLargeChanges(t *testing.T) {
 	large := func(g *store.Group) { g.Template.InstanceType = "large" }
 	for name, test := range map[string]struct {

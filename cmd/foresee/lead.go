@@ -11,20 +11,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// lead drives leader.Leader in virtual time. What it commands is done at once, and succeeds.
+// lead drives leader.Leader in virtual time. Its commands are carried out at once, and succeed.
 type lead struct {
 	w      *World
 	r      *recorder
 	leader *leader.Leader
-	events []leader.Event // to be taken up, in order
+	events []leader.Event // pending, in order
 	plan   plan.Plan      // the last one of the group
 	begun  bool           // there was one
 	moved  bool           // anything but the status has changed in this step
 }
 
 // Creations are not paced while the group is followed, because that would take a plan for each of
-// them: the recorder adds what the pace takes. Machines are listed only where something is to be
-// seen.
+// them: the recorder adds the time. Machines are listed only when something has changed.
 const (
 	unpaced      = 1e9
 	unpacedBurst = math.MaxInt32
@@ -40,13 +39,13 @@ func (w *World) lead(r *recorder) *lead {
 	w.suspect = func(name string) { l.events = append(l.events, leader.ListRequested{Provider: name}) }
 	l.leader = leader.New(leader.Config{
 		Keys: w.keys, Evidence: w.evidence, Capabilities: w.capabilities(), Settings: *settings, Began: w.now, Jitter: jitter,
-		// no other leader comes
+		// there is no other leader
 		Fence: store.Fence{Key: w.keys.Of(store.KindLeader) + "foreseen", Created: math.MaxInt64},
 	})
 	return l
 }
 
-// step has the leader take up an event, and all that follows from it.
+// step passes an event to the leader, and everything that follows from it.
 func (l *lead) step(e leader.Event) {
 	for l.events = append(l.events, e); len(l.events) > 0; {
 		e := l.events[0]
@@ -60,12 +59,12 @@ func (l *lead) step(e leader.Event) {
 	}
 }
 
-// next is when something happens outside the leader, or is asked of it in haste, and when it plans
+// next returns when something happens outside the leader or is urgent for it, and when it plans
 // again. A zero time means never.
 func (l *lead) next() (next, wake time.Time) {
 	tick, wake := l.leader.Next(l.w.now)
 	next = l.w.nextEvent()
-	if l.leader.Pressing() || tick.Sub(l.w.now) <= soonAgain { // what comes regularly tells nothing new
+	if l.leader.Pressing() || tick.Sub(l.w.now) <= soonAgain { // regular events bring nothing new
 		next = plan.Sooner(next, tick)
 	}
 	return next, wake

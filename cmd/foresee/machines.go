@@ -86,12 +86,12 @@ func (w *World) owes(rec store.Instance) (time.Duration, bool) {
 	}
 }
 
-// left is how much longer an instance takes to start.
+// left returns how much longer an instance takes to start.
 func (w *World) left(rec store.Instance) time.Duration {
 	return max(soon, w.pace-max(0, w.now.Sub(rec.Created)))
 }
 
-// nextEvent is when something happens outside the planner; zero: never.
+// nextEvent returns when something happens outside the planner; zero: never.
 func (w *World) nextEvent() time.Time {
 	var next time.Time
 	for _, id := range w.content.ByGroup[w.group] {
@@ -102,7 +102,7 @@ func (w *World) nextEvent() time.Time {
 	return next
 }
 
-// happen lets everything happen that is due.
+// happen performs everything that is due.
 func (w *World) happen() {
 	for _, id := range append([]string(nil), w.content.ByGroup[w.group]...) {
 		if m := w.machine(id); !m.at.IsZero() && !m.at.After(w.now) {
@@ -112,7 +112,7 @@ func (w *World) happen() {
 	}
 }
 
-// reportOf makes the agent of an instance report that everything is as wanted.
+// reportOf makes the agent of an instance report that everything is in order.
 func (w *World) reportOf(id string, m *machine) {
 	rec := w.content.Instances[id].Record
 	alive, report := w.content.Alive[id].Record, w.content.Reports[id].Record
@@ -135,7 +135,7 @@ func (w *World) reportOf(id string, m *machine) {
 	w.write(store.Put(w.keys.Alive(id), store.Encode(alive)), store.Put(w.keys.Report(id), store.Encode(report)))
 }
 
-// machinesOf are the machines that a provider lists: all that were requested run.
+// machinesOf returns the machines that a provider lists: all that were requested run.
 func (w *World) machinesOf(name string) []provider.Machine {
 	var machines []provider.Machine
 	for id, in := range w.content.Instances {

@@ -26,8 +26,8 @@ func (w *World) StartTime() (time.Duration, bool) {
 	return took[len(took)/2], true
 }
 
-// started is when an instance first served; zero: unknown. After a restart of the machine or of the
-// workload an instance goes through its phases once more, so that its phase is newer than its
+// started returns when an instance first served; zero: unknown. After a restart of the machine or
+// of the workload an instance passes through its phases again, so its phase is newer than its
 // start.
 func (w *World) started(rec store.Instance) time.Time {
 	alive := w.content.Alive[rec.ID]

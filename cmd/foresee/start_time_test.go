@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A start is measured only where it can be told from a restart, which takes an instance through its
-// phases once more.
+// A start is measured only if it can be distinguished from a restart, in which an instance passes
+// through its phases again.
 func TestPaceIsThatOfFirstStarts(t *testing.T) {
 	born := noon.Add(-time.Hour)
 	workloadRestarted := func(in *store.Instance, a *store.Alive, r *store.Report) {
@@ -29,7 +29,7 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 			workloadRestarted(in, a, r)
 			machineRestarted(in, a, r)
 		}, 0},
-		"connected anew since": {func(_ *store.Instance, a *store.Alive, _ *store.Report) {
+		"connected again since": {func(_ *store.Instance, a *store.Alive, _ *store.Report) {
 			a.Since, a.Epoch = born.Add(30*time.Minute), 2
 		}, 30 * time.Second},
 		"silent": {

@@ -45,7 +45,7 @@ func TestTemplatesAreRefusedWhereTheyAreWrong(t *testing.T) {
 	}
 }
 
-// What a certificate cannot be is refused where it stands.
+// Invalid fields of a certificate are refused at their position.
 //
 // proves FILE-2
 func TestCertificatesAreRefusedWhereTheyAreWrong(t *testing.T) {

@@ -48,7 +48,7 @@ func TestReadSeveralDocuments(t *testing.T) {
 	}
 }
 
-// What Write writes is what Read reads, for JSON too.
+// Read reads what Write writes, for JSON too.
 func TestWriteReadsBack(t *testing.T) {
 	g := store.DefaultGroup()
 	g.Name, g.Provider, g.Size, g.Paused = "web", "process", 3, true

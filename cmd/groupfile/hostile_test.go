@@ -55,7 +55,7 @@ func hostile() map[string]string {
 	}
 }
 
-// Whatever is in a file, what is said of it is short, and says where.
+// For any file, messages are short and have a position.
 //
 // proves SEC-5
 func TestHostileFilesAreRefused(t *testing.T) {

@@ -48,8 +48,8 @@ func (d document) override(static store.Group) Entry {
 }
 
 // NotBesideStatic lists the paths of the fields in which a whole spec differs from the static group
-// and which cannot be set for one: they prevent the conversion of a group in groups/ into
-// overrides.
+// and which cannot be overridden: they prevent the conversion of a group in groups/ into an
+// override.
 func NotBesideStatic(differing []string) []string {
 	var out []string
 	for _, path := range differing {

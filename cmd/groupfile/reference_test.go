@@ -11,12 +11,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-var update = flag.Bool("update", false, "write docs/group-file.md anew")
+var update = flag.Bool("update", false, "rewrite docs/group-file.md")
 
 const reference = "../../docs/group-file.md"
 
-// The reference page says what the table of fields says. Write it anew with: go test
-// ./cmd/groupfile -update
+// The reference page matches the table of fields. Rewrite it with: go test ./cmd/groupfile -update
 func TestReferenceIsTheTable(t *testing.T) {
 	want := referencePage()
 	if *update {
@@ -120,7 +119,7 @@ The last column of the table says how a change comes to the instances that there
 		}
 		change := string(store.ReachOf(f.Path))
 		if f.Path == "name" {
-			change = "never: it is another group" // apply with another name leaves the first one as it is
+			change = "never: it is another group" // applying it under another name does not change the first group
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc),
 			f.Rule, change)

@@ -50,7 +50,7 @@ func hasSettings(root *yaml.Node) bool {
 	return settings
 }
 
-// readSettings reads a document of settings. Which settings there are, package store knows.
+// readSettings reads a document of settings. Package store defines which settings exist.
 func (f *File) readSettings(root *yaml.Node) {
 	r := &f.Reader
 	r.Fields("", root, func(key, value *yaml.Node) {

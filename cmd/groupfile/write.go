@@ -54,8 +54,8 @@ func write(name string, record []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// block removes JSON's style: block mappings, texts of several lines as they are, other lists on
-// one line.
+// block replaces JSON's style by block mappings, multi-line texts in block style, and other lists
+// on one line.
 func block(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.ScalarNode && hasLines(n):

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// agentBinary is built once, as it is for a release.
+// agentBinary is built once, as for a release.
 var agentBinary string
 
 func TestMain(m *testing.M) {

@@ -39,7 +39,7 @@ func (b box) drop(name string) {
 	}
 }
 
-// app is how the check stands in the next report that has it.
+// app returns the state of the check in the next report that has it.
 func (g *gateway) app() *protocol.Check {
 	g.t.Helper()
 	var app *protocol.Check
@@ -88,8 +88,8 @@ func (b box) keeps(healthy bool) {
 	b.Fatalf("%s has no verdict that the check is healthy %t within %s", file, healthy, patience)
 }
 
-// An agent that was killed and started again says what the one before it knew, until its own
-// results are enough to say something else. Another boot of the machine knows nothing.
+// An agent that was killed and restarted reports what the previous one knew, until its own results
+// suffice for another verdict. After another boot of the machine it knows nothing.
 //
 // proves DET-9
 func TestVerdictOutlivesAKilledAgent(t *testing.T) {

@@ -113,7 +113,7 @@ func used(b *testing.B, pid int) (own, children time.Duration) {
 	return ticks(0) + ticks(1), ticks(2) + ticks(3)
 }
 
-// resident is how much memory a process takes.
+// resident returns the memory of a process.
 func resident(b *testing.B, pid int) int {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

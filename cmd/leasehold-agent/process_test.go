@@ -32,17 +32,17 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// token is what the machine joins with.
+// token is the machine's join token.
 const token = "a token that is good once"
 
 // machine is who it is.
 var machine = identity.Identity{Shard: "shard-1", Role: identity.Agent, Name: "web-0-a"}
 
-// patience is how long something that must happen may take on a slow machine.
+// patience is how long a required event may take on a slow machine.
 const patience = 2 * time.Minute
 
-// gateway lets the one machine join, welcomes every agent, acknowledges every report, and tells the
-// test what it heard.
+// gateway admits the one machine, welcomes every agent, acknowledges every report, and passes the
+// messages to the test.
 type gateway struct {
 	protocol.UnimplementedGatewayServer
 	t       testing.TB
@@ -50,7 +50,7 @@ type gateway struct {
 	address string
 	server  *grpc.Server
 	heard   chan *protocol.AgentMessage
-	wanted  atomic.Pointer[protocol.Wanted] // told with every answer
+	wanted  atomic.Pointer[protocol.Wanted] // sent with every answer
 }
 
 func startGateway(t testing.TB) *gateway {
@@ -209,7 +209,7 @@ func (b box) workload() int {
 	return 0
 }
 
-// serving is a workload that says its process ID and goes on.
+// serving is a workload that prints its process ID and keeps running.
 var serving = []string{"sh", "-c", "echo $$ >>pid; exec sleep 1000"}
 
 type agentProcess struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// saying is a workload that adds its process ID and a word to a file and goes on.
+// saying is a workload that appends its process ID and a word to a file and keeps running.
 var saying = []string{"sh", "-c", "echo $$ ${greeting} >>said; exec sleep 1000"}
 
 // started lists what the workload has said: one line for each start.
@@ -29,7 +29,8 @@ func (g *gateway) reported(what string, is func(*protocol.Report) bool) {
 	g.await(what, func(m *protocol.AgentMessage) bool { return m.GetReport().GetHealthy() && is(m.GetReport()) })
 }
 
-// What is wanted is told with every answer, to two agents one after the other, and done once.
+// The wanted state is sent with every answer, to two agents one after the other, and carried out
+// once.
 //
 // proves ROLL-2, HEAL-1, DRAIN-1
 func TestWhatIsWantedIsDoneOnce(t *testing.T) {

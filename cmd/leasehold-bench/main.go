@@ -1,5 +1,6 @@
-// Command leasehold-bench measures what a machine, an etcd or the planner carries. It is no part of
-// leasehold, so that an operator's program links no load generators. The commands are in cmd/bench.
+// Command leasehold-bench measures what a machine, an etcd or the planner can carry. It is separate
+// from leasehold, so that the operator's program links no load generators. The commands are in
+// cmd/bench.
 package main
 
 import (

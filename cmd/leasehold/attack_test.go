@@ -42,21 +42,21 @@ func (g *guarded) raw(name string) *clientv3.Client {
 
 // attempt is something that is tried behind the back of the commands.
 type attempt struct {
-	mayEnd bool // what it is tried on may have ended by then
+	mayEnd bool // its target may have expired by then
 	what   string
 	do     func(context.Context, *clientv3.Client) error
-	// through are users that etcd allows it: docs/security.md tells of each.
+	// through are the users that etcd lets through: docs/security.md describes each.
 	through []string
 }
 
-// victims are what there is to be harmed.
+// victims are the records that attacks target.
 type victims struct {
 	alive, fresh, expiring clientv3.LeaseID // with alive/web-0-a on it; with nothing; about to end, with alive/web-1-b
 	member                 uint64
 }
 
-// proves SEC-4: a client that goes to etcd without our commands can do no more than with them, but
-// for what is named here
+// proves SEC-4: a client that uses etcd without our commands can do no more than with them, except
+// what is named here
 func TestRolesBehindTheCommands(t *testing.T) {
 	g := newGuarded(t)
 	g.must(g.as("root"), "auth", "init")

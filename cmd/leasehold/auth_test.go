@@ -92,7 +92,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("root"), "auth remove root", cli.Usage)
 	g.says(g.as("root"), "auth remove ghost", cli.NotFound, `no user "ghost"`)
 
-	// Another shard on the same etcd: its rights are its own.
+	// Another shard on the same etcd has separate rights.
 	g.says(g.as("root"), "auth init --shard two", cli.Done, "user operator has roles only in default",
 		"auth add operator --role operator --shard two")
 	g.says(g.as("eva"), "group list --shard two", cli.Failed,

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// secretsKeyVariable may hold the keys for secrets themselves.
+// secretsKeyVariable is the variable that may hold the keys for secrets.
 const secretsKeyVariable = "LEASEHOLD_SECRETS_KEY"
 
 // secretsKey removes the keys from the environment, so that no child process inherits them.
@@ -29,7 +29,7 @@ func devData() string {
 	return dir
 }
 
-// askSecret reads a line from the terminal without echo. Echo is turned on again however it ends.
+// askSecret reads a line from the terminal without echo. It always turns echo on again.
 func askSecret(ctx context.Context, prompt string) ([]byte, error) {
 	fd := int(os.Stdin.Fd())
 	before, err := term.GetState(fd)

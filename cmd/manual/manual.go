@@ -56,10 +56,10 @@ func flag(b *strings.Builder, f *kong.Flag) {
 	}
 }
 
-// text is one line that roff takes as it stands.
+// text is a line that roff takes literally.
 func text(s string) string { return lines(strings.Join(strings.Fields(s), " ")) }
 
-// lines are lines that roff takes as they stand.
+// lines are lines that roff takes literally.
 func lines(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(s)
 	all := strings.Split(s, "\n")

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/story"
 )
 
-// GroupColumns returns the columns of a table that says how groups are. GroupCells has its rows.
+// GroupColumns returns the columns of a table of groups. GroupCells has its rows.
 func GroupColumns() []Column {
 	return []Column{
 		{Title: " "},

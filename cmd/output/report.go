@@ -38,13 +38,13 @@ func ReportTable(doc review.Report) Table {
 	return t
 }
 
-// ReportLine is a line of what a report says of a group.
+// ReportLine is a line of a report about a group.
 type ReportLine struct {
 	Text     string
-	Instance string // that the line names; "": none
+	Instance string // the instance that the line names; "": none
 }
 
-// ReportLines are all that a report says of a group.
+// ReportLines returns all lines of a report about a group.
 func ReportLines(g review.Group) (lines []ReportLine) {
 	add := func(instance, format string, args ...any) {
 		lines = append(lines, ReportLine{fmt.Sprintf(format, args...), instance})

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/reason"
 )
 
-// Screen describes where a person reads, which decides how tables look.
+// Screen describes the output device, which decides how tables look.
 type Screen struct {
 	W        io.Writer
 	Terminal bool // otherwise tab-separated lines
@@ -23,7 +23,7 @@ type Column struct {
 	Title string
 	Right bool // align right on a terminal, for numbers
 	Wide  bool // shown with -o wide only
-	Cut   bool // shortened where a row would be wider than the terminal, unless with -o wide
+	Cut   bool // shortened if a row would be wider than the terminal, unless with -o wide
 }
 
 // Table is rows under columns. A row has one cell for each column, including wide columns.

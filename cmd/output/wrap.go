@@ -8,8 +8,8 @@ import (
 // LineWidth is the width of lines on a terminal.
 const LineWidth = 80
 
-// Folded breaks a text into lines of at most so many characters, between words. A longer word has a
-// line of its own.
+// Folded breaks a text into lines of at most the given number of characters, between words. A
+// longer word has a line of its own.
 func Folded(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// Connection says where etcd is, and how to authenticate.
+// Connection is how to reach etcd, and how to authenticate.
 type Connection struct {
 	Endpoints         []string
 	CACert, Cert, Key string
@@ -25,8 +25,8 @@ type Connection struct {
 	Logger            *slog.Logger // nil: silent
 }
 
-// NoAddress returns the first endpoint that cannot be an address of an etcd. An empty list counts
-// as one empty endpoint.
+// NoAddress returns the first endpoint that cannot be an address of etcd. An empty list counts as
+// one empty endpoint.
 func NoAddress(endpoints []string) (wrong string, found bool) {
 	if len(endpoints) == 0 {
 		return "", true
@@ -80,7 +80,7 @@ func OpenEtcdAs(ctx context.Context, c Connection, user, password string) (store
 	return st, st.Close, nil
 }
 
-// AskEtcd asks etcd's members how they are.
+// AskEtcd asks etcd's members for their state.
 func AskEtcd(ctx context.Context, c Connection) (store.Members, error) {
 	conf, err := c.Config()
 	if err != nil {

@@ -23,11 +23,11 @@ const (
 	Unreachable Code = 5
 	Differs     Code = 6
 	TimedOut    Code = 7
-	Awaits      Code = 8 // an operator: the canaries are healthy, and the roll waits for a promotion
+	Awaits      Code = 8 // an operator must act: the canaries are healthy, and the roll waits for a promotion
 	Interrupted Code = 130
 )
 
-// Failure is an unsuccessful end, as the operator reads it.
+// Failure is an unsuccessful end, as the operator sees it.
 type Failure struct {
 	Code Code
 	What string // one line
@@ -41,7 +41,7 @@ func Fail(code Code, next, format string, args ...any) *Failure {
 	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// Show prints the failure, and returns its exit code. An interrupt was wanted and is no error.
+// Show prints the failure, and returns its exit code. An interrupt was intended, and is no error.
 func (f *Failure) Show(to output.Screen) Code {
 	if f.Code == Interrupted {
 		_, _ = io.WriteString(to.W, output.OneLine(f.What)+"\n")

@@ -16,14 +16,14 @@ import (
 func UntilInterrupted() (context.Context, context.CancelFunc) {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // ignored, as under nohup
-		ends = append(ends, syscall.SIGHUP) // when its terminal closes, the program ends in order, too
+		ends = append(ends, syscall.SIGHUP) // when its terminal closes, the program ends in order too
 	}
 	return supervised.UntilTerminated(ends...)
 }
 
-// OutliveOutput lets a service continue when its output is closed, as in "leasehold dev
-// head". Otherwise SIGPIPE would end it at once, and leave behind what it started. The signal is
-// caught, not ignored, because programs that it starts would inherit that.
+// OutliveOutput lets a service continue when its output is closed, as in "leasehold dev | head".
+// Otherwise SIGPIPE would end it at once, and leave behind what it started. The signal is caught,
+// not ignored, because child processes would inherit that.
 func OutliveOutput() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // IsTerminal reports whether a file is a terminal that shows more than plain text.

@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/authority"
 )
 
-// authorityKinds are the kinds of authority that the file may name, and how one is opened from its
-// settings. certificates is the directory of the shard's own authorities.
+// authorityKinds are the kinds of authority that the file may name, each with a function that opens
+// one from its settings. certificates is the directory of the shard's own authorities.
 var authorityKinds = map[string]func(settings []byte, certificates string, log *slog.Logger) (authority.Authority,
 	error){
 	"exec": func(settings []byte, _ string, log *slog.Logger) (authority.Authority, error) {
@@ -27,8 +27,8 @@ var authorityKinds = map[string]func(settings []byte, certificates string, log *
 	},
 }
 
-// OpenAuthorities opens the authorities for workloads' certificates that a file names: none is no
-// error. No program is run before the authorities are.
+// OpenAuthorities opens the authorities for workloads' certificates that a file names, if any. It
+// runs no program: the authorities do later.
 func (k Kinds) OpenAuthorities(path, certificates string, log *slog.Logger) (map[string]authority.Authority, error) {
 	f, err := k.readFile(path)
 	if err != nil {

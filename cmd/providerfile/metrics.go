@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/query/source"
 )
 
-// metricKinds are the kinds of source for numbers from outside that the file may name, and how one
-// is opened from its settings.
+// metricKinds are the kinds of external metric that the file may name, each with a function that
+// opens one from its settings.
 var metricKinds = map[string]func(settings []byte, log *slog.Logger) (source.Source, error){
 	"exec": func(settings []byte, log *slog.Logger) (source.Source, error) {
 		var c source.ProgramConfig
@@ -33,8 +33,7 @@ var metricKinds = map[string]func(settings []byte, log *slog.Logger) (source.Sou
 	},
 }
 
-// OpenMetrics opens the sources of numbers from outside that a file names: none is no error.
-// Nothing is asked.
+// OpenMetrics opens the external metrics that a file names, if any. It queries nothing.
 func (k Kinds) OpenMetrics(path string, log *slog.Logger) (map[string]source.Source, error) {
 	f, err := k.readFile(path)
 	if err != nil {

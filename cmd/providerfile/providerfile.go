@@ -73,7 +73,7 @@ func Decode(settings []byte, to any) error {
 	}
 }
 
-// shape names a type in YAML's words.
+// shape returns a type's name in YAML's words.
 func shape(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -91,7 +91,7 @@ func shape(t reflect.Type) string {
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// Entry is one provider of a file that is not open yet.
+// Entry is a provider in a file that is not open yet.
 type Entry struct {
 	item
 	open OpenProvider
@@ -105,7 +105,7 @@ type item struct {
 	reader     *yamlfile.Reader
 }
 
-// Read reads which providers a file names: none is no error. It runs nothing.
+// Read reads which providers a file names, if any. It runs nothing.
 func (k Kinds) Read(path string) ([]Entry, error) {
 	f, err := k.readFile(path)
 	if err != nil {
@@ -118,13 +118,13 @@ func (k Kinds) Read(path string) ([]Entry, error) {
 	return entries, nil
 }
 
-// BalancerEntry is one load balancer of a file that is not open yet.
+// BalancerEntry is a load balancer in a file that is not open yet.
 type BalancerEntry struct {
 	item
 	open OpenBalancer
 }
 
-// ReadBalancers reads which load balancers a file names: none is no error. Nothing is run.
+// ReadBalancers reads which load balancers a file names, if any. It runs nothing.
 func (k Kinds) ReadBalancers(path string) ([]BalancerEntry, error) {
 	f, err := k.readFile(path)
 	if err != nil {
@@ -137,7 +137,7 @@ func (k Kinds) ReadBalancers(path string) ([]BalancerEntry, error) {
 	return entries, nil
 }
 
-// file is what a file names.
+// file is the content of a file.
 type file struct {
 	reader      *yamlfile.Reader
 	providers   []item
@@ -237,7 +237,7 @@ func read(r *yamlfile.Reader, path, of string, kinds []string, name, value *yaml
 	return item{Name: name.Value, Kind: kind.Value, settings: text, at: kind, reader: r}, true
 }
 
-// in is an error with where the item stands.
+// in returns an error with the item's place.
 func (i item) in(section string, err error) error {
 	return fmt.Errorf("%s:%d: %s.%s.%s: %w", i.reader.File, i.at.Line, section, i.Name, i.Kind, err)
 }

@@ -2,7 +2,7 @@ package providerfile
 
 import "github.com/leasehold/leasehold/coordinator/webhook"
 
-// Webhooks returns the webhooks that a file names: none is no error. Nothing is sent.
+// Webhooks returns the webhooks that a file names, if any. It sends nothing.
 func (k Kinds) Webhooks(path string) ([]*webhook.Hook, error) {
 	f, err := k.readFile(path)
 	if err != nil {

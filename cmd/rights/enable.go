@@ -12,14 +12,14 @@ import (
 // Entry opens a connection to etcd as some user. The returned function closes it.
 type Entry func(context.Context) (Etcd, func() error, error)
 
-// ErrLockedOut: root could not get in, so authentication was turned off again.
+// ErrLockedOut means that root could not log in, so authentication was turned off again.
 var ErrLockedOut = errors.New("root could not get in, so authentication was turned off again")
 
 const (
 	// enterTime bounds the attempt to log in.
 	enterTime = 10 * time.Second
-	// spare is a second root for the moment in which authentication is turned on, with a password
-	// that is forgotten afterwards.
+	// spare is a second root user while authentication is being turned on, with a password that is
+	// forgotten afterwards.
 	spare = "leasehold-auth-init"
 )
 

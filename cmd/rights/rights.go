@@ -24,7 +24,7 @@ type Etcd interface {
 	AddRole(ctx context.Context, role string) error
 	Allow(ctx context.Context, role string, p store.Permission) error
 	Forbid(ctx context.Context, role string, p store.Permission) error
-	AddUser(ctx context.Context, name, password string) error // without a password: only a certificate is accepted
+	AddUser(ctx context.Context, name, password string) error // without a password, only a certificate is accepted
 	RemoveUser(ctx context.Context, name string) error
 	Give(ctx context.Context, user, role string) error
 	Take(ctx context.Context, user, role string) error

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// groupHealth is how a group does, and did at worst.
+// groupHealth is the availability of a group, now and at worst.
 type groupHealth struct {
 	name  string
 	size  int  // wanted now
@@ -21,7 +21,7 @@ type groupHealth struct {
 	healthy   int // percent of bar now
 	worst     int // percent
 	worstAt   time.Duration
-	worstOf   [2]int // healthy, of
+	worstOf   [2]int // healthy, of bar
 	serving   int    // percent at worst
 	servingAt time.Duration
 	below     time.Duration // total time below 100%
@@ -31,7 +31,7 @@ type groupHealth struct {
 	storms    int
 }
 
-// count is what a group has.
+// count has a group's numbers of instances.
 type count struct {
 	there   int // recorded
 	settled int // running, or finished

@@ -10,7 +10,7 @@ import (
 //go:embed default.yaml
 var DefaultText string
 
-// Default parses it for some groups.
+// Default parses the default scenario for some groups.
 func Default(setting Setting) (*Scenario, error) {
 	return Read("the default scenario", strings.NewReader(DefaultText), setting)
 }

@@ -33,7 +33,7 @@ type Field struct {
 // longest is the maximum of any duration.
 const longest = 30 * 24 * time.Hour
 
-// mapping goes into a mapping. A scalar sets the field short, if there is one; no value means no
+// mapping enters a mapping. A scalar sets the field short, if there is one; no value means no
 // fields.
 func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
 	f := &fields{reading: r, path: path, node: node, keys: map[string]*yaml.Node{}, value: map[string]*yaml.Node{}}
@@ -174,7 +174,7 @@ const lengths = "a length of time like 90s, 10m or 1h30m"
 func (f *fields) length(name, def string, low, high time.Duration, doc string) time.Duration {
 	allowed := fmt.Sprintf("%s, %s to %s", lengths, words(low), words(high))
 	n := f.ask(name, def, allowed, doc)
-	usual, _ := time.ParseDuration(def) // 0, for a default that is described in words
+	usual, _ := time.ParseDuration(def) // 0 if the default is described in words
 	if n == nil {
 		return usual
 	}

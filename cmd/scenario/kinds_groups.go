@@ -168,7 +168,7 @@ func readScale(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-// readEdit reads an edit that commands make in a group, and undo after a while.
+// readEdit reads an edit of a group, and undo after a while.
 func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fields) (string, time.Duration,
 	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// loadKinds are changes of what instances have to do, of numbers from outside, and of what is known
-// of them (AUTO-1).
+// loadKinds are changes of the instances' load, of external metrics, and of what is known of them
+// (AUTO-1).
 func loadKinds() []Kind {
 	return []Kind{
 		{"load", "", "The load of a group becomes another.", readLoad},
@@ -62,12 +62,12 @@ func readNoLoad(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-// LoadOutcome is how the size of a group followed its load.
+// LoadOutcome says how the size of a group followed its load.
 type LoadOutcome struct {
-	Below    float64 `json:"below_target_seconds"` // in which each instance had more load than the target and its tolerance
+	Below    float64 `json:"below_target_seconds"` // time in which each instance had more load than the target and its tolerance
 	Machines float64 `json:"machine_minutes"`
-	Over     int     `json:"overshoot"`              // instances beyond the need when it had just grown, at most
-	Outside  bool    `json:"from_outside,omitempty"` // a number from outside asks, so the need is not known
+	Over     int     `json:"overshoot"`              // the largest number of instances beyond the need, just after growing
+	Outside  bool    `json:"from_outside,omitempty"` // an external metric asks for instances, so the need is unknown
 	Changes  int     `json:"size_changes"`
 	Turns    int     `json:"size_turns"` // changes of direction
 }
@@ -83,7 +83,7 @@ func loadOutcome(w *sim.World, group string) *LoadOutcome {
 	}
 }
 
-// loadWorst is the worst of all groups, of each kind.
+// loadWorst is the worst of all groups, for each figure.
 func (res *Result) loadWorst() (worst LoadOutcome) {
 	for _, g := range res.Groups {
 		if l := g.Load; l != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// endings are what is in the timeline once what lasts is over, and never if it is for good.
+// endings are the timeline's entries at the end of a lasting event, which are missing if it is for
+// good.
 var endings = map[string]struct{ fields, after, shows string }{
 	"lost_leases": {"percent: 60", "", `(?m)^00:05.* is healthy again`},
 	"freeze":      {"percent: 60", "", `(?m)^00:05.* is healthy again`},

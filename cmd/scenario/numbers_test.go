@@ -36,8 +36,8 @@ func TestExpectationsThatCannotBeJudged(t *testing.T) {
 	readIt(t, "events: [{at: 1m, apply: scaled.yaml}]\nexpect: {below_target: 1m, overshoot: 1}\n")
 }
 
-// Changes of size by a number from outside count in any order of events, beside a load and without,
-// and agents whose load no event gives still tell none.
+// Changes of size by an external metric count in any order of events, with and without a load, and
+// agents without a load event report no load.
 //
 // proves AUTO-4
 func TestSizesByNumbersFromOutsideCount(t *testing.T) {

@@ -189,7 +189,7 @@ func TestZonesAreThoseOfTheGroups(t *testing.T) {
 	}
 }
 
-// Whatever is in a file, reading it ends with a scenario or with what is wrong.
+// For any file, reading ends with a scenario or with errors.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		DefaultText, "", "a: [", "events: [{at: 5m, kill: {count: 2}}]", "seed: &a [*a]",

@@ -107,8 +107,8 @@ func (r *recorder) add(e Entry) {
 	r.dirty = true
 }
 
-// begin records an event of the scenario that is about to happen. What the world reports meanwhile
-// belongs to it.
+// begin records an event of the scenario that is about to happen. Reports of the world until end
+// belong to it.
 func (r *recorder) begin(e Event) {
 	r.look()
 	r.playing = len(r.all) + 1
@@ -256,7 +256,7 @@ func (r *recorder) countStorms(group string) {
 	st.storm = on
 }
 
-// look evaluates the groups, if anything happened since the last evaluation.
+// look evaluates the groups, if anything has happened since the last evaluation.
 func (r *recorder) look() {
 	if !r.dirty {
 		return
@@ -292,8 +292,8 @@ func (r *recorder) look() {
 	r.dirty = false
 }
 
-// settled returns the counts by which each group is as wanted or not. A slot whose instance is
-// being replaced because of its age counts as if that were done, as long as one of the two is
+// settled returns the counts from which each group is judged complete or not. A slot whose instance
+// is being replaced because of its age counts as if that were done, as long as one of the two is
 // healthy: such replacements happen without any event, and do not reduce the group.
 func (r *recorder) settled() map[string]count {
 	all := map[string]count{}
@@ -315,8 +315,8 @@ func (r *recorder) settled() map[string]count {
 	return all
 }
 
-// recount updates the contribution of instances that changed. An event concerns few of them, and
-// counting all after each would take as long as everything else.
+// recount updates the contribution of instances that have changed. An event concerns few of them,
+// and counting all of them each time would take as long as everything else.
 func (r *recorder) recount(id string) {
 	if m, there := r.members[id]; there {
 		r.tally(m, -1)

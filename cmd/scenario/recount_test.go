@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/sim"
 )
 
-// What is counted step by step is what a count of all instances gives, whatever happens to them.
+// The incremental counts equal a count of all instances, whatever happens to them.
 func TestTheCountIsThatOfAllInstances(t *testing.T) {
 	texts := map[string]string{"default": DefaultText}
 	for kind, x := range effects {

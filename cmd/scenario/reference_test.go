@@ -37,7 +37,7 @@ func TestThePageHasEveryField(t *testing.T) {
 		return
 	}
 	if string(raw) != want {
-		t.Errorf("%s is not as the code is; write it anew with: go test ./cmd/scenario -update", page)
+		t.Errorf("%s is not as the code is; rewrite it with: go test ./cmd/scenario -update", page)
 	}
 }
 

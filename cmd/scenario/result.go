@@ -47,7 +47,7 @@ type GroupResult struct {
 	Longest      float64 `json:"longest_below_seconds"` // longest time below 100%
 	Storms       int     `json:"storms"`
 	Whole        bool    `json:"converged"`
-	// Load is of a group that has a load.
+	// Load is set for a group with a load.
 	Load       *LoadOutcome `json:"load,omitempty"`
 	Blocked    []Blocked    `json:"blocked,omitempty"` // at the end
 	Unfinished string       `json:"unfinished,omitempty"`
@@ -177,7 +177,7 @@ func (r *recorder) group(name string) GroupResult {
 	return r.ended(g, st)
 }
 
-// ended adds what is not as wanted at the end.
+// ended adds what is incomplete at the end.
 func (r *recorder) ended(g GroupResult, st *groupHealth) GroupResult {
 	status := sim.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
 	g.Blocked, g.Load = blockedOf(status.Blocked), loadOutcome(r.w, g.Name)
@@ -187,7 +187,7 @@ func (r *recorder) ended(g GroupResult, st *groupHealth) GroupResult {
 	return g
 }
 
-// unfinished returns what is not as wanted.
+// unfinished returns what is incomplete.
 func unfinished(s store.Status, size int) string {
 	switch {
 	case s.Accepted == nil:

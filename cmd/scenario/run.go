@@ -17,13 +17,13 @@ type stage struct {
 	providers []string
 	extras    int
 	rolls     int
-	numbers   map[string]*series // from outside, by source
+	numbers   map[string]*series // external metrics, by source
 }
 
 // stepsBetween is the number of steps between two checks of the context.
 const stepsBetween = 512
 
-// Play plays the scenario to its end, or until ctx ends. From time to time it reports its progress.
+// Play plays the scenario to its end, or until ctx ends. It reports its progress at intervals.
 func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Result {
 	st := newStage(s)
 	for i, e := range s.Events {

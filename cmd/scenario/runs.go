@@ -78,7 +78,7 @@ func (s *Scenario) PlayMany(ctx context.Context, n int, progress func(done int))
 	return sumUp(s.Seed, n, slices.DeleteFunc(results, func(r *Result) bool { return r == nil }))
 }
 
-// measured are the numbers that are summed up. For some the highest is the best.
+// measured are the figures that are summarized. For some the highest is the best.
 var measured = []struct {
 	name, unit string
 	most       bool

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Scenario is what happens, to which world, and what is expected.
+// Scenario is a world, what happens to it, and what is expected.
 type Scenario struct {
 	Seed     uint64
 	Length   time.Duration
@@ -21,10 +21,10 @@ type Scenario struct {
 	groups    []store.Group // groups that exist from the beginning
 	all       []store.Group // all groups that exist at any time
 	providers []string      // names, of all groups that exist at any time
-	sources   []string      // of numbers from outside that these groups name
+	sources   []string      // external metrics that these groups name
 }
 
-// Event is one thing that happens.
+// Event is one event of a scenario.
 type Event struct {
 	At   time.Duration // since the beginning
 	Kind string
@@ -33,19 +33,19 @@ type Event struct {
 	play func(*stage) string
 }
 
-// Expect are the expectations; nil: not checked.
+// Expect are the expectations; a nil one is not checked.
 type Expect struct {
-	Availability *int           // percent at worst
-	Serving      *int           // the same for machines that serve, even if their agents are not heard
-	Created      *int           // machines at most
-	AtOnce       *int           // likewise
-	Storms       *int           // at most
-	Over         *int           // instances, at most
-	Changes      *int           // of size, at most
-	Turns        *int           // of size, at most
-	Below        *time.Duration // in all, at most
-	Converged    *time.Duration // after each event at most
-	Whole        bool           // at the end all is as wanted
+	Availability *int           // least percentage
+	Serving      *int           // the same for machines that serve, even if their agents are not connected
+	Created      *int           // most machines
+	AtOnce       *int           // most machines
+	Storms       *int           // most
+	Over         *int           // most instances
+	Changes      *int           // most changes of size
+	Turns        *int           // most changes of direction
+	Below        *time.Duration // longest in total
+	Converged    *time.Duration // longest after each event
+	Whole        bool           // everything is complete at the end
 }
 
 // Groups returns the groups that exist from the beginning.

@@ -12,7 +12,7 @@ type reading struct {
 	setting  Setting
 	groups   []store.Group // all groups that exist at any time
 	known    []string      // their names
-	sources  []string      // of numbers from outside, that they name
+	sources  []string      // external metrics that they name
 	zones    []string      // zones of the provider
 	sections []Section
 }

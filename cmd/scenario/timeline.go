@@ -15,12 +15,12 @@ type Source string
 // The sources.
 const (
 	Happens  Source = "event"    // an event of the scenario
-	Over     Source = "over"     // an event of the scenario that lasted has ended
+	Over     Source = "over"     // the end of a lasting event of the scenario
 	World    Source = "world"    // other events of the simulated world
 	Decision Source = "decision" // the leader
 	Verdict  Source = "verdict"  // the leader's verdict on an instance
 	Machine  Source = "machine"  // a provider
-	Wanted   Source = "standing" // a group is as wanted, or no longer is
+	Wanted   Source = "standing" // a group became complete, or no longer is
 )
 
 // Entry is one thing that happened, or several of a kind that were summed up.

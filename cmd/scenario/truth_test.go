@@ -25,7 +25,7 @@ func playOf(t *testing.T, change func(*store.Group), text string) *Result {
 	return res
 }
 
-// An agent carries out a restart that it is told of when its machine comes up, as real agents do.
+// An agent that receives a restart when its machine comes up carries it out, as real agents do.
 func TestARollByRestartEndsWhereNoWorkloadRanBefore(t *testing.T) {
 	res := play(t, "length: 20m\nevents:\n- {at: 5m, roll: {action: restart}}\n")
 	if e := res.Events[0]; e.Converged == nil || *e.Converged > 300 || res.Machines.Created != 6 {
@@ -53,8 +53,7 @@ func TestPlannedReplacementsDoNotCountAgainstAnEvent(t *testing.T) {
 	}
 }
 
-// A replacement for age that comes to nothing is seen as soon as no instance in its slot is
-// healthy.
+// A failed replacement for age is noticed as soon as no instance in its slot is healthy.
 func TestAPlannedReplacementHidesNoLoss(t *testing.T) {
 	res := playOf(t, func(g *store.Group) { g.Expiry.ForcedAge = new(store.Duration(time.Hour)) },
 		"length: 1h30m\nevents:\n- {at: 50m, no_capacity: {}}\n- {at: 1h10m, kill: {percent: "+

@@ -17,7 +17,7 @@ type Admin struct {
 	members *etcdstore.Members
 }
 
-// Open reads a host's record, and connects to its cluster.
+// Open reads a host's record and connects to its cluster.
 func Open(ctx context.Context, place Place) (*Admin, error) {
 	r, err := place.load()
 	if isNew(err) {
@@ -47,19 +47,19 @@ func (p Place) admin(ctx context.Context, r Record) (*Admin, error) {
 // Close closes the connection.
 func (a *Admin) Close() { _ = a.members.Close() }
 
-// Record is what the host knows of itself.
+// Record returns what the host has recorded about itself.
 func (a *Admin) Record() Record { return a.record }
 
 // Members lists etcd's members, by name.
 func (a *Admin) Members(ctx context.Context) ([]etcdstore.Member, error) { return a.members.List(ctx) }
 
-// Cluster lists the members for decisions.
+// Cluster returns the members in the form that decisions need.
 func (a *Admin) Cluster(ctx context.Context) (membership.Cluster, error) {
 	list, err := a.members.List(ctx)
 	return ClusterOf(list), err
 }
 
-// ClusterOf is what decisions need of etcd's members.
+// ClusterOf converts etcd's member list to the form that decisions need.
 func ClusterOf(list []etcdstore.Member) membership.Cluster {
 	var lead uint64
 	for _, m := range list {
@@ -89,7 +89,7 @@ func ClusterOf(list []etcdstore.Member) membership.Cluster {
 	return c
 }
 
-// Token makes a token with which a host may join, once, within an hour.
+// Token creates a token with which one host can join once, within an hour.
 func (a *Admin) Token(ctx context.Context, by string) (text string, err error) {
 	cluster, err := a.Cluster(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *Admin) Token(ctx context.Context, by string) (text string, err error) {
 	return a.place.invite(ctx, st, a.record.Shard, by)
 }
 
-// JoinCommand is what to run on a host that joins.
+// JoinCommand returns the command to run on a host that joins.
 func (a *Admin) JoinCommand(name, token string) string { return a.record.joinCommand(name, token) }
 
 func (r Record) joinCommand(name, token string) string {
@@ -150,7 +150,7 @@ func (a *Admin) Remove(ctx context.Context, name string) error {
 	return a.remove(ctx, name, membership.Cluster.MayRemove)
 }
 
-// Replace removes a host that lost its data, so that it can join again.
+// Replace removes a host that lost its data so that it can join again.
 func (a *Admin) Replace(ctx context.Context, name string) error {
 	return a.remove(ctx, name, membership.Cluster.MayReplace)
 }
@@ -169,7 +169,7 @@ func (a *Admin) remove(ctx context.Context, name string,
 	return settled(ctx, func() error { return a.members.Remove(ctx, m.ID) })
 }
 
-// refusal is a refusal as an operator reads it.
+// refusal turns a refused change of the cluster into an error for operators.
 func refusal(r *membership.Refusal) error {
 	if r == nil {
 		return nil

@@ -20,41 +20,41 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// joinMethod is the call by which a host joins, at the agents' port of any replica. What it carries
-// is JSON.
+// joinMethod is the RPC by which a host joins, on the agents' port of any replica. Its messages are
+// JSON.
 const (
 	joinService = "leasehold.server.v1.Hosts"
 	joinMethod  = "/" + joinService + "/Join"
 )
 
-// joinCall is what a host asks for.
+// joinCall is the request of a joining host.
 type joinCall struct {
-	Token   string   `json:"token"` // without the authority
+	Token   string   `json:"token"` // the secret part of the token
 	Name    string   `json:"name"`
 	Hosts   []string `json:"hosts"`   // names and addresses for its certificate
 	Peer    string   `json:"peer"`    // URL for other members
-	Request []byte   `json:"request"` // for a certificate of its key
+	Request []byte   `json:"request"` // certificate request for its key
 }
 
-// joinAnswer is what it gets.
+// joinAnswer is the answer to a joinCall.
 type joinAnswer struct {
-	Certificate []byte            `json:"certificate"` // of its member, as PEM
-	Files       map[string][]byte `json:"files"`       // what all hosts have
+	Certificate []byte            `json:"certificate"` // certificate of its member, as PEM
+	Files       map[string][]byte `json:"files"`       // files that all hosts have
 	Shard       string            `json:"shard"`
 	Restore     bool              `json:"restore,omitempty"` // it comes from a backup
 	Cluster     string            `json:"cluster"`
 	Members     []Peer            `json:"members"`
 }
 
-// joinTime bounds a join at the host that lets another in.
+// joinTime bounds a join on the host that admits.
 const joinTime = 10 * time.Second
 
 // admission lets hosts in.
 type admission struct {
 	place Place
-	store store.Store // the replica's
+	store store.Store // the replica's port
 	log   *slog.Logger
-	limit chan struct{} // holds one: hosts join one after the other
+	limit chan struct{} // capacity 1: hosts join one after the other
 }
 
 // register adds the call to the agents' port.
@@ -104,12 +104,12 @@ func (a *admission) answer(ctx context.Context, text []byte) (*wrapperspb.BytesV
 	if err != nil {
 		return nil, err
 	}
-	a.log.Info("host let in", "host", call.Name, "peer", call.Peer)
+	a.log.Info("host admitted", "host", call.Name, "peer", call.Peer)
 	return wrapperspb.Bytes(out), nil
 }
 
-// admit checks the token, and whether the cluster can bear another member, before the token is
-// used. A call without a valid token waits for no other, keeps none waiting, and opens no
+// admit checks the token, and whether the cluster can take another member, before it uses up the
+// token. A call without a valid token neither waits for another call nor delays one, and opens no
 // connection to etcd.
 func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer, err error) {
 	r, err := a.place.load()
@@ -151,7 +151,7 @@ func (a *admission) admit(ctx context.Context, call joinCall) (answer joinAnswer
 	return answer, redeem(ctx, a.store, r.Shard, call.Token, call.Name, call.Request)
 }
 
-// peersOf are the members that have started.
+// peersOf returns the members that have started.
 func peersOf(c membership.Cluster) []Peer {
 	var out []Peer
 	for _, m := range c {

@@ -54,7 +54,8 @@ func TestCallsWithoutATokenDoNotQueue(t *testing.T) {
 	})
 }
 
-// What hosts share is handed out as it was before an exchange of files or as it is after it.
+// The shared files are handed out as they were before an exchange of files, or as they are after
+// it.
 //
 // proves DAY-1
 func TestSharedFilesAreOfOneTime(t *testing.T) {

@@ -16,15 +16,16 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// begin prepares the directory of the first host: all that a member and a replica need to start.
+// begin prepares the first host's directory with everything that a member and a replica need to
+// start.
 func (p Place) begin(r Record) error {
 	r.Phase, r.Cluster = beginning, strings.ToLower(rand.Text())
 	r.Members = []Peer{r.self()}
 	return p.save(r)
 }
 
-// prepare makes what is missing before the parts start. On the first host that includes the
-// authorities and the keys for secrets; no other host ever makes these.
+// prepare creates what is missing before the parts start. On the first host that includes the
+// authorities and the keys for secrets; no other host ever creates these.
 func (p Place) prepare(r Record) error {
 	credentials := p.credentials()
 	if r.Phase == beginning {
@@ -42,7 +43,7 @@ func (p Place) prepare(r Record) error {
 	return p.tell(r)
 }
 
-// found gives etcd's users their rights and, if wanted, creates the shard, once the first member
+// found grants etcd's users their rights and, if wanted, creates the shard, once the first member
 // serves.
 func (p Place) found(ctx context.Context, r Record, shard bool) (err error) {
 	credentials := p.credentials()
@@ -64,7 +65,8 @@ func (p Place) found(ctx context.Context, r Record, shard bool) (err error) {
 	return nil
 }
 
-// store opens the shard as a coordinator. Only etcd's root may compact, so that is done as root.
+// store opens the shard as a coordinator does. Only etcd's root may compact, so compaction uses
+// root's connection.
 func (p Place) store(ctx context.Context, endpoints []string, log *slog.Logger) (*etcdstore.Store, error) {
 	secure, err := p.credentials().Client(string(store.RoleCoordinator))
 	if err != nil {
@@ -77,7 +79,7 @@ func (p Place) store(ctx context.Context, endpoints []string, log *slog.Logger) 
 	return etcdstore.Open(ctx, etcdstore.Config{Endpoints: endpoints, TLS: secure, Compactor: root, Logger: log})
 }
 
-// tell writes the settings by which commands on this host reach the shard, as an operator.
+// tell writes the settings with which commands on this host reach the shard as an operator.
 func (p Place) tell(r Record) error {
 	cert, key := p.credentials().Of(string(store.RoleOperator))
 	var endpoints []string

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
 
-// Command is the command server.
+// Command is the command "server".
 type Command struct {
 	Name      string        `help:"Name of this host in the cluster." placeholder:"NAME"`
 	Init      bool          `help:"Make a new cluster, shard and authorities, with this host as the first. Run it once by hand; leave it out of the service file." xor:"how"`
@@ -55,7 +55,7 @@ func (c *Command) Run(ctx context.Context, h *services.Host) error {
 	return c.supervise(ctx, h, place, r)
 }
 
-// record reads this host's record, or makes it: as the first host, or by joining others.
+// record reads this host's record or creates it: as the first host, or by joining others.
 func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Record, error) {
 	_, err := place.load()
 	switch {
@@ -64,12 +64,13 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 	case isNew(err) && !c.Init && c.Join == "":
 		return Record{}, problem("leasehold server --name NAME --init on the first host of a new cluster; for others, on a "+
 			"host of the cluster: leasehold server add NAME, or replace NAME if it was in it",
-			"%s holds no server: nothing is started, and nothing is made", place.Dir)
+			"%s holds no server: nothing is started or created", place.Dir)
 	case isNew(err) && c.Init && h.Service.Supervised():
-		// A service starts again after its disk was lost. It must not make a second cluster (SAFE-15).
+		// The service may have been started again after its disk was lost. It must not make a
+		// second cluster (SAFE-15).
 		return Record{}, problem("run leasehold server --name NAME --init once by hand; if this host was in a cluster, on "+
 			"another host of it: leasehold server replace NAME",
-			"--init: %s is empty, and a service makes no cluster", place.Dir)
+			"--init: %s is empty, and a service must not create a cluster", place.Dir)
 	}
 	fresh, log := isNew(err), h.Logger(c.LogLevel)
 	if fresh && c.NoShard && !place.hasAuthorities() {
@@ -105,7 +106,7 @@ func (c *Command) record(ctx context.Context, h *services.Host, place Place) (Re
 	return r, place.lostData(r)
 }
 
-// first makes the record of a host that has none.
+// first creates the record of a host in a new directory.
 func (c *Command) first(ctx context.Context, place Place, wanted Record, log *slog.Logger) error {
 	if embedetcd.HasData(place.etcd()) {
 		return problem("choose another directory with --data-dir, or restore "+place.record(),
@@ -126,7 +127,7 @@ func (c *Command) first(ctx context.Context, place Place, wanted Record, log *sl
 	return nil
 }
 
-// wanted is the record that the flags describe.
+// wanted returns the record that the flags describe.
 func (c *Command) wanted(ctx context.Context, shard string) (Record, error) {
 	r := Record{
 		Name: c.Name, Address: c.Address, Bind: c.Bind, Port: c.Port, EtcdPort: c.EtcdPort, PeerPort: c.PeerPort,
@@ -169,7 +170,8 @@ func (c *Command) wanted(ctx context.Context, shard string) (Record, error) {
 	return r, nil
 }
 
-// agrees refuses flags that differ from what this host was set up with: the others know it by that.
+// agrees refuses flags that differ from the host's record: the other hosts know it by the recorded
+// values.
 func (c *Command) agrees(r Record) error {
 	for _, f := range []struct {
 		flag      string
@@ -191,7 +193,7 @@ func (c *Command) agrees(r Record) error {
 	return nil
 }
 
-// say tells a person what runs, and after the first start of a cluster how others join.
+// say prints what runs and, after the first start of a cluster, how others join.
 func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Record, was phase) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ready  %s  agents %s  etcd %s  data %s\n", r.Name, r.at(r.Port), r.at(r.EtcdPort), place.Dir)
@@ -221,7 +223,7 @@ func (c *Command) say(ctx context.Context, h *services.Host, place Place, r Reco
 	return nil
 }
 
-// following returns names for two more hosts: b and c after a, db-2 and db-3 after db-1.
+// following suggests names for two more hosts: b and c after a, db-2 and db-3 after db-1.
 func following(name string) []string {
 	stem, last := name[:len(name)-1], name[len(name)-1]
 	if last >= '0' && last <= '7' || last >= 'a' && last <= 'x' && len(name) == 1 ||

@@ -1,4 +1,4 @@
-// Package server is the command server: a host that is an etcd member and a replica of the
+// Package server is the command "server": a host that is an etcd member and a replica of the
 // coordinator (DAY-1).
 //
 //	command.go    flags, and what a start does with what it finds in the data directory
@@ -17,9 +17,9 @@
 //
 // # Invariants
 //
-//   - Only --init makes a cluster and a shard, and only in a directory without one. A host whose
-//     data is gone joins the others anew (SAFE-15).
-//   - A part that ends, however it does, takes no other part with it.
-//   - What a first start has done is on disk before the next step begins, so that it goes on where
-//     it was interrupted.
+//   - Only --init creates a cluster and a shard, and only in a directory without one. A host whose
+//     data is gone joins the others again (SAFE-15).
+//   - The end of one part, for whatever reason, ends no other part.
+//   - Each step of a first start is on disk before the next begins, so that an interrupted start
+//     resumes where it was.
 package server

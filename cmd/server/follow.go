@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/services"
 )
 
-// followEvery is how often a host looks who is in the cluster.
+// followEvery is the interval at which a host reads the cluster's members.
 const followEvery = 10 * time.Second
 
 // follow keeps the record and the settings for commands up to date with the cluster, and this
@@ -33,7 +33,8 @@ func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r R
 				log.Error("cannot write what this host knows of the others", "error", err)
 			}
 		}
-		// Also while the cluster cannot be reached: the certificates may be why.
+		// The certificates are renewed even if the cluster cannot be reached: they may be the
+		// reason.
 		if err := place.prepare(r); err != nil {
 			log.Error("cannot renew certificates", "error", err)
 		}
@@ -45,8 +46,8 @@ func (c *Command) follow(ctx context.Context, h *services.Host, place Place, r R
 	}
 }
 
-// look lists the voting members that have started, and reports whether this host is no longer among
-// the members: by the word of a majority, since a single member may lag behind.
+// look lists the voting members that have started, and reports whether this host has been removed.
+// It reads from a majority, since a single member may lag behind.
 func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
@@ -66,8 +67,8 @@ func (p Place) look(ctx context.Context, r Record) (now []Peer, gone bool, err e
 	return r.Members, err == nil && !there, err
 }
 
-// wasRemoved reports whether the others say that this host was removed while it was down. If they
-// do not answer, it was not.
+// wasRemoved asks the other hosts whether this one was removed while it was down. Without an answer
+// it reports false.
 func (p Place) wasRemoved(ctx context.Context, r Record) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

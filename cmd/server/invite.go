@@ -18,8 +18,8 @@ import (
 // tokenTime is how long a host may use a token.
 const tokenTime = time.Hour
 
-// token is what a host joins with: a secret, and the fingerprint of the authority that it must meet
-// there, so that it gives the secret to no other.
+// token is the secret with which a host joins, and the fingerprint of the authority that must be at
+// the other end, so that the secret goes to no one else.
 type token struct{ secret, authority string }
 
 func (t token) String() string { return t.secret + "." + t.authority }
@@ -34,7 +34,7 @@ func parseToken(text string) (token, error) {
 	return token{secret, authority}, nil
 }
 
-// invite makes a token.
+// invite creates a token.
 func (p Place) invite(ctx context.Context, st store.Store, shard, by string) (string, error) {
 	agents, err := pki.Load(p.credentials().Dir, pki.Agents)
 	if err != nil {
@@ -55,10 +55,10 @@ func (p Place) invite(ctx context.Context, st store.Store, shard, by string) (st
 	return t.String(), err
 }
 
-// errToken is the only answer to a token that opens nothing: which it was is in the log.
+// errToken is the only answer to an unusable token. The log has the reason.
 var errToken = errors.New("the token is unknown, used or older than an hour")
 
-// redeem uses a token for a host and its key. The same key may ask again with the same token: the
+// redeem uses up a token for a host and its key. The same key may use the token again, because the
 // answer to its first call may have been lost.
 func redeem(ctx context.Context, st store.Store, shard, secret, host string, request []byte) error {
 	public, err := identity.ReadRequest(request)
@@ -83,7 +83,7 @@ func redeem(ctx context.Context, st store.Store, shard, secret, host string, req
 	switch r := known.Record; {
 	case r.Key == fingerprint && r.Host == host:
 		return nil
-	case r.Key != "" || !time.Now().Before(r.Ends.Add(time.Minute)): // the lease ends it, not our clock
+	case r.Key != "" || !time.Now().Before(r.Ends.Add(time.Minute)): // the lease's end decides, not our clock
 		return errToken
 	}
 	known.Record.Host, known.Record.Key = host, fingerprint
@@ -97,15 +97,15 @@ func redeem(ctx context.Context, st store.Store, shard, secret, host string, req
 	return err
 }
 
-// shared are the files that all hosts of a cluster have, below the data directory: the authorities,
-// so that any host can let others in and renew its own certificates, and the keys for secrets.
+// shared are the files below the data directory that all hosts of a cluster have: the authorities,
+// so that any host can admit others and renew its own certificates, and the keys for secrets.
 var shared = []string{
 	"pki/agents/ca.crt", "pki/agents/ca.key", "pki/agents/next.crt", "pki/agents/next.key", "pki/agents/old.crt",
 	"pki/operators/ca.crt", "pki/operators/ca.key", "secrets.key",
 }
 
-// readShared reads those that exist. It reads them twice, because files in the middle of an
-// exchange do not fit each other.
+// readShared reads the shared files that exist. It reads twice, because files in the middle of an
+// exchange do not match each other.
 func (p Place) readShared() (map[string][]byte, error) {
 	last, err := p.readSharedOnce()
 	for range 10 {

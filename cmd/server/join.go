@@ -30,8 +30,8 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// join has this host let in by another. Until the record is written, all of it may be repeated: the
-// host's key is on disk before it asks.
+// join has another host admit this one. Until the record is written every step can be repeated: the
+// host's key is on disk before the request is sent.
 func (p Place) join(ctx context.Context, r Record, at, text string, log *slog.Logger) error {
 	t, err := parseToken(text)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p Place) join(ctx context.Context, r Record, at, text string, log *slog.Lo
 	return p.save(r)
 }
 
-// hostKey is the key of this host's member, made at the first try.
+// hostKey returns the key of this host's member. The first attempt creates it.
 func (p Place) hostKey() (*ecdsa.PrivateKey, error) {
 	file := p.file("host.key")
 	if text, err := os.ReadFile(file); err == nil {
@@ -104,13 +104,14 @@ func (p Place) hostKey() (*ecdsa.PrivateKey, error) {
 	return key, durable.Replace(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// ask calls a replica. It goes on only if that shows the authority which the token names.
+// ask calls a replica. It sends nothing unless the replica proves the authority that the token
+// names.
 func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAnswer, err error) {
 	text, err := json.Marshal(call)
 	if err != nil {
 		return answer, err
 	}
-	there, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", at) // gRPC's error says less
+	there, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", at) // more specific
 	if err != nil {
 		return answer, problem("see that leasehold server runs there and that the port is open, then the same command again",
 			"--join: %s", err)
@@ -154,9 +155,9 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	}
 }
 
-var errAuthority = errors.New("who answers there is not of the cluster that made the token")
+var errAuthority = errors.New("the server there does not belong to the cluster that made the token")
 
-// verify checks that a coordinator of the pinned authority is at the other end.
+// verify checks that the peer is a coordinator of the pinned authority.
 func verify(s tls.ConnectionState, authority string) error {
 	chain := s.PeerCertificates
 	root := chain[len(chain)-1]
@@ -173,7 +174,8 @@ func verify(s tls.ConnectionState, authority string) error {
 	return nil
 }
 
-// becomeLearner has the cluster know this host's member, before it starts for the first time.
+// becomeLearner adds this host's member to the cluster as a learner, before the member starts for
+// the first time. It waits while another host joins.
 func (p Place) becomeLearner(ctx context.Context, r Record, log *slog.Logger) (now Record, err error) {
 	err = afterOthers(ctx, log, func() (err error) {
 		now, err = p.tryLearner(ctx, r)
@@ -211,8 +213,8 @@ func (p Place) tryLearner(ctx context.Context, r Record) (Record, error) {
 	return r, p.save(r)
 }
 
-// settled repeats a change of the members while etcd waits for them to have been connected for long
-// enough.
+// settled retries a membership change while etcd requires its members to have been connected for
+// longer.
 func settled(ctx context.Context, change func() error) error {
 	for try := 0; ; try++ {
 		err := change()
@@ -227,11 +229,11 @@ func settled(ctx context.Context, change func() error) error {
 	}
 }
 
-// errRemoved: an operator has removed this host from the cluster.
+// errRemoved means that an operator has removed this host from the cluster.
 var errRemoved = errors.New("removed from the cluster")
 
-// promote makes this host's member a voting one, once it has caught up. Whatever prevents that may
-// pass: it is tried until this host is removed. waits gets each reason, once.
+// promote makes this host's member a voting one once it has caught up. Any obstacle may pass, so it
+// retries until this host is removed. waits receives each new reason once.
 func (p Place) promote(ctx context.Context, r Record, waits func(why string)) error {
 	last := ""
 	for {
@@ -274,7 +276,7 @@ func (p Place) tryPromote(ctx context.Context, r Record) error {
 	case !m.Learner:
 		return nil
 	}
-	m.Behind = false // etcd itself knows best
+	m.Behind = false // etcd decides
 	for i := range cluster {
 		if cluster[i].ID == m.ID {
 			cluster[i] = m
@@ -289,7 +291,7 @@ func (p Place) tryPromote(ctx context.Context, r Record) error {
 	return admin.members.Promote(limited, m.ID)
 }
 
-// removed is the end of a host that an operator has removed.
+// removed returns the error with which a removed host ends.
 func (p Place) removed(r Record) error {
 	return problem(fmt.Sprintf("to have it join again, remove %s and use a token: leasehold server add %s, on "+
 		"another host", p.Dir, r.Name),

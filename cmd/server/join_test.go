@@ -49,7 +49,7 @@ func request(t *testing.T) []byte {
 	return text
 }
 
-// proves DAY-1: a token lets in one host with one key, however often that asks, and no other
+// proves DAY-1: a token admits one host with one key, however often that asks, and no other
 func TestTokenIsForOneHost(t *testing.T) {
 	p, r := first(t)
 	clock := memstore.NewManualClock(time.Now())

@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
 
-// forEver is how long a member may wait until it serves: it waits for a majority of the others.
+// forEver is the time that a member may wait until it serves: it needs a majority of the others.
 const forEver = 365 * 24 * time.Hour
 
-// runMember is the part that is an etcd member.
+// runMember runs the part that is an etcd member.
 func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, ready func(string),
 	service supervised.Service,
 ) (err error) {
-	// The data may have vanished since the server started, with the file system they were on.
+	// The data may have vanished since the server started, together with its file system.
 	if err := place.lostData(r); err != nil {
 		return err
 	}
@@ -69,5 +69,5 @@ func (p Place) lostData(r Record) error {
 	}
 	return problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a "+
 		"backup", r.Name, p.etcd()),
-		"the data of this host's etcd is gone from %s: it is not made anew, since the cluster knows it", p.etcd())
+		"the data of this host's etcd is gone from %s: it is not created again, since the cluster knows it", p.etcd())
 }

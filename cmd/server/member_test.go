@@ -180,13 +180,13 @@ func TestAMemberThatLostItsDataDoesNotStart(t *testing.T) {
 			t.Errorf("%q: %v", left, err)
 		}
 		if _, err := os.Stat(filepath.Join(p.etcd(), "member", "snap")); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%q: etcd made data anew: %v", left, err)
+			t.Errorf("%q: etcd made data again: %v", left, err)
 		}
 	}
 }
 
 // What a host that joins knows of itself says that it may vote before it asks for that: if its data
-// are lost before it hears that it does, its member is not made anew.
+// are lost before it hears that it does, its member is not created again.
 //
 // proves DAY-1, SAFE-15
 func TestAMemberThatLostItsDataAsItWasPromotedDoesNotStart(t *testing.T) {
@@ -226,7 +226,7 @@ func TestAMemberThatLostItsDataAsItWasPromotedDoesNotStart(t *testing.T) {
 		}
 	}
 	if embedetcd.HasLog(p.etcd()) {
-		t.Error("etcd made data anew")
+		t.Error("etcd made data again")
 	}
 }
 
@@ -248,8 +248,8 @@ func TestAFirstStartThatFailedLeavesNoData(t *testing.T) {
 	}
 }
 
-// proves DAY-2: a cluster that is made for a shard of a backup has the authorities that its agents
-// know; --init alone takes over no certificates
+// proves DAY-2: a cluster that is created for a shard of a backup has the authorities that its
+// agents know; --init alone takes over no certificates
 func TestAClusterForABackupKeepsItsAuthorities(t *testing.T) {
 	lost, r := first(t)
 	place := Place{Dir: t.TempDir()}

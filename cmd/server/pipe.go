@@ -13,21 +13,21 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// word is what a part tells the supervisor, as a line of JSON.
+// word is one message from a part to the supervisor: a line of JSON.
 type word struct {
 	Ready string `json:"ready,omitempty"` // the address at which it serves
-	Alive bool   `json:"alive,omitempty"` // its main loop turns
-	What  string `json:"what,omitempty"`  // why it ends
-	Next  string `json:"next,omitempty"`  // what to do about it
+	Alive bool   `json:"alive,omitempty"` // its main loop makes progress
+	What  string `json:"what,omitempty"`  // why the part ends
+	Next  string `json:"next,omitempty"`  // what the operator can do about it
 }
 
-// pipeDescriptor is the descriptor on which a part tells the supervisor.
+// pipeDescriptor is the file descriptor on which a part writes to the supervisor.
 const pipeDescriptor = 3
 
 // pipe is a part's end.
 type pipe struct{ file *os.File }
 
-// openPipe returns the part's end, which its own children must not inherit.
+// openPipe returns the part's end of the pipe, which its own children must not inherit.
 func openPipe() (*pipe, error) {
 	f := os.NewFile(pipeDescriptor, "supervisor")
 	if f == nil {
@@ -47,11 +47,11 @@ var errNoSupervisor = &services.Problem{
 func (p *pipe) tell(w word) {
 	text, err := json.Marshal(w)
 	if err == nil {
-		_, _ = p.file.Write(append(text, '\n')) // the supervisor is gone: the part ends with it
+		_, _ = p.file.Write(append(text, '\n')) // the supervisor is gone, so the part ends too
 	}
 }
 
-// failed tells why the part ends.
+// failed reports why the part ends.
 func (p *pipe) failed(err error) {
 	w := word{What: program.Joined(err)}
 	var known *services.Problem
@@ -68,7 +68,7 @@ func (p *pipe) failed(err error) {
 	p.tell(w)
 }
 
-// hear calls back for each word until the part has ended.
+// hear calls back for each message until the part has ended.
 func hear(from io.Reader, heard func(word)) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {

@@ -23,7 +23,7 @@ type Place struct{ Dir string }
 
 func (p Place) file(name string) string { return filepath.Join(p.Dir, name) }
 
-// Settings is the file by which commands on this host reach the shard.
+// Settings returns the file with which commands on this host reach the shard.
 func (p Place) Settings() string { return p.file("config.yaml") }
 
 func (p Place) etcd() string    { return p.file("etcd") }
@@ -35,7 +35,8 @@ func (p Place) credentials() services.Credentials {
 	return services.Credentials{Dir: p.file("pki")}
 }
 
-// hasAuthorities reports whether there are certificate authorities here, also without a record.
+// hasAuthorities reports whether the directory has certificate authorities, with or without a
+// record.
 func (p Place) hasAuthorities() bool {
 	_, err := os.Stat(p.credentials().Dir)
 	return err == nil
@@ -45,10 +46,10 @@ func (p Place) hasAuthorities() bool {
 type phase string
 
 const (
-	beginning phase = "beginning" // the first host: the cluster is being made
-	joining   phase = "joining"   // let in by another host: its member has not served yet
-	learning  phase = "learning"  // its member has served: it catches up, or votes already
-	joined    phase = "joined"    // it is a member, and never again makes a cluster
+	beginning phase = "beginning" // first host, which is creating the cluster
+	joining   phase = "joining"   // admitted by another host; its member has not served yet
+	learning  phase = "learning"  // its member has served, and catches up or votes already
+	joined    phase = "joined"    // a member, which never creates a cluster again
 )
 
 // Peer is a host of the cluster.
@@ -58,20 +59,21 @@ type Peer struct {
 	Client string `json:"client"` // URL for clients
 }
 
-// Record is what a host knows of itself. It is written once and changes with the cluster alone.
+// Record is what a host has recorded about itself. It is written once and changes only with the
+// cluster.
 type Record struct {
 	Schema   int    `json:"schema"`
 	Name     string `json:"name"`
 	Address  string `json:"address"` // host name or IP address for other hosts, agents and operators
 	Bind     string `json:"bind"`    // IP address to listen on
-	Port     int    `json:"port"`    // for agents
+	Port     int    `json:"port"`    // port for agents
 	EtcdPort int    `json:"etcd_port"`
 	PeerPort int    `json:"peer_port"`
 	Shard    string `json:"shard"`
 	Restore  bool   `json:"restore,omitempty"` // the shard comes from a backup: none is made
-	Cluster  string `json:"cluster"`           // etcd's token of the cluster
+	Cluster  string `json:"cluster"`           // etcd's token for the cluster
 	Phase    phase  `json:"phase"`
-	// Members are the hosts of the cluster when it was last looked at, with this one.
+	// Members are the cluster's hosts at the last look, this one included.
 	Members []Peer `json:"members"`
 }
 
@@ -81,7 +83,7 @@ func (r Record) at(port int) string { return net.JoinHostPort(r.Address, strconv
 
 func (r Record) listen(port int) string { return net.JoinHostPort(r.Bind, strconv.Itoa(port)) }
 
-// local is where a process of this host reaches a port of it.
+// local returns the address at which processes of this host reach one of its ports.
 func (r Record) local(port int) string {
 	host := r.Bind
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -94,7 +96,8 @@ func (r Record) self() Peer {
 	return Peer{Name: r.Name, Peer: "https://" + r.at(r.PeerPort), Client: "https://" + r.at(r.EtcdPort)}
 }
 
-// endpoints are etcd's members, this host's first. One that does not vote yet answers nothing.
+// endpoints returns etcd's members, this host's first. A member that does not vote yet answers no
+// request.
 func (r Record) endpoints() []string {
 	var out []string
 	if r.Phase != joining && r.Phase != learning {
@@ -108,7 +111,7 @@ func (r Record) endpoints() []string {
 	return out
 }
 
-// hosts are the names in the certificate of this host's member.
+// hosts returns the names in the certificate of this host's member.
 func (r Record) hosts() []string {
 	hosts := []string{"127.0.0.1", "localhost"}
 	for _, h := range []string{r.Address, r.Bind} {
@@ -162,7 +165,7 @@ func (p Place) open() error {
 	if err != nil {
 		return problem(services.DirectoryNext(err), "data directory: %s", err)
 	}
-	// The descriptor stays open: the lock is this process's as long as it lives.
+	// The descriptor stays open, since the lock lasts only as long as it.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
 		return problem("use that one, or another --data-dir", "data directory %s: another leasehold server runs on it", p.Dir)
@@ -171,10 +174,10 @@ func (p Place) open() error {
 	return nil
 }
 
-// locks keeps the files of locks from being closed when they are no longer referenced.
+// locks keeps the lock files referenced, so that the garbage collector closes none of them.
 var locks []*os.File
 
-// isNew reports whether nothing was ever made here.
+// isNew reports whether the directory was never used.
 func isNew(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func problem(next, format string, args ...any) error {

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// runReplica is the part that is a replica of the coordinator.
+// runReplica runs the part that is a replica of the coordinator.
 func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place, r Record, ready func(string)) error {
 	host := *h
 	host.Shard, host.Ready, host.OwnEtcd, host.AwaitsBackup = r.Shard, ready, true, r.Restore
 	host.Allowed = func(context.Context, store.Role) error { return nil } // we gave the rights ourselves
-	var opened store.Store                                                // before the agents' port
+	var opened store.Store                                                // registered before the agents' port opens
 	host.Register = func(to grpc.ServiceRegistrar) {
 		(&admission{place: place, store: opened, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)
 	}
@@ -53,7 +53,7 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 	return command.Run(ctx, &host)
 }
 
-// followMembers has the replica use the members that the supervisor has found, until ctx ends.
+// followMembers gives the replica the members that the supervisor has found, until ctx ends.
 func followMembers(ctx context.Context, place Place, r Record, st *etcdstore.Store, log *slog.Logger) {
 	used := r.endpoints()
 	tick := time.NewTicker(followEvery / 2)
@@ -66,10 +66,10 @@ func followMembers(ctx context.Context, place Place, r Record, st *etcdstore.Sto
 		}
 		now, err := place.load()
 		if err != nil || slices.Equal(now.endpoints(), used) {
-			continue // a record that cannot be read changes nothing, and the supervisor says so
+			continue // the supervisor reports a record that cannot be read
 		}
 		if err := st.Use(now.endpoints()); err != nil {
-			log.Warn("the replica goes on with the members of etcd that it knew", "error", err)
+			log.Warn("the replica keeps using the members of etcd that it knew", "error", err)
 			continue
 		}
 		used = now.endpoints()

@@ -128,7 +128,7 @@ func (c *Command) followUntil(ctx context.Context, h *services.Host, place Place
 	}
 }
 
-// kept are the parts that are kept running.
+// kept are the parts under supervision.
 type kept struct {
 	mu  sync.Mutex
 	all []*part
@@ -140,8 +140,8 @@ func (k *kept) add(p *part) {
 	k.all = append(k.all, p)
 }
 
-// turning reports whether the loops of all parts turn: the supervisor's main loop is these. Whether
-// a part itself hangs is theirs to notice.
+// turning reports whether the loops that supervise the parts make progress. Whether a part itself
+// hangs is for those loops to detect.
 func (k *kept) turning(ctx context.Context) bool {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -149,7 +149,7 @@ func (k *kept) turning(ctx context.Context) bool {
 	return !slices.ContainsFunc(all, func(p *part) bool { return !p.turning(ctx) })
 }
 
-// complete ends a first start, once the member serves: the first host creates the shard, and any
+// complete finishes a first start once the member serves: the first host creates the shard, any
 // other becomes a voting member.
 func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r Record) (Record, error) {
 	switch r.Phase {
@@ -183,7 +183,7 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 	return r, place.tell(r)
 }
 
-// part is one of the two, with the same flags as this process.
+// part describes one of the two parts, with the flags of this process.
 func (c *Command) part(name string, h *services.Host) *part {
 	p := &part{
 		name: name, args: append(append([]string{}, h.Args...), "--part="+name), out: h.Stderr,
@@ -195,7 +195,7 @@ func (c *Command) part(name string, h *services.Host) *part {
 	return p
 }
 
-// runPart runs one part, in a process of its own, until its standard input ends.
+// runPart runs one part in this process until its standard input ends.
 func (c *Command) runPart(ctx context.Context, h *services.Host, place Place) error {
 	to, err := openPipe()
 	if err != nil {

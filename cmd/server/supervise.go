@@ -15,37 +15,37 @@ import (
 )
 
 const (
-	firstPause   = time.Second      // before a part that ended is started again
-	longestPause = 15 * time.Second // however often it ends
-	steady       = time.Minute      // a part that ran for so long is started again after firstPause
-	stopTime     = 20 * time.Second // how long a part may take to stop in order
-	dumpTime     = 5 * time.Second  // how long a part that hangs may take to write its goroutines to the log
-	// hangTicks is in how many steps the limit of a part that hangs is counted. Where all of the host
-	// stood still, time has passed, but few steps.
+	firstPause   = time.Second      // pause before a part that ended is started again
+	longestPause = 15 * time.Second // the longest such pause
+	steady       = time.Minute      // a part that ran for this long is started again after firstPause
+	stopTime     = 20 * time.Second // time for a part to stop in order
+	dumpTime     = 5 * time.Second  // time for a hanging part to write its goroutines to the log
+	// hangTicks is the number of steps in which the time limit for a hanging part is counted. If
+	// the whole host was frozen, time has passed but few steps were counted.
 	hangTicks = 8
 )
 
-// part is a child process that is kept running.
+// part is a supervised child process.
 type part struct {
 	name  string
 	args  []string
 	env   []string
 	out   io.Writer // its standard output and error
 	log   *slog.Logger
-	hang  time.Duration // how long it may give no sign of life
-	ready chan string   // gets the address when it serves for the first time; holds one
+	hang  time.Duration // longest time without a sign of life
+	ready chan string   // receives the address when the part first serves; capacity 1
 	turns chan struct{} // taken by the loop that supervises it
 
 	served bool
 }
 
-// errHangs is why a part is ended that gives no sign of life.
+// errHangs is the cause for ending a part that gives no sign of life.
 var errHangs = errors.New("it did not answer")
 
-// keep runs the part until ctx ends, and starts it again whenever it ends by itself. A part that
-// ends before it has ever served is an error: something is set up wrongly.
+// keep runs the part until ctx ends, and restarts it whenever it ends by itself. A part that ends
+// before it has ever served is an error: its configuration is wrong.
 func (p *part) keep(ctx context.Context) error {
-	runtime.LockOSThread() // the kernel ends the part with this thread, which ends with this goroutine
+	runtime.LockOSThread() // the kernel kills the part with this thread, so the goroutine keeps it
 	pause := firstPause
 	for {
 		began := time.Now()
@@ -70,7 +70,7 @@ func (p *part) keep(ctx context.Context) error {
 	}
 }
 
-// wait waits, and reports whether the part is still wanted after that.
+// wait pauses, and reports whether the part is still wanted afterwards.
 func (p *part) wait(ctx context.Context, pause time.Duration) bool {
 	over := time.After(pause)
 	for {
@@ -84,7 +84,7 @@ func (p *part) wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// turning reports whether the loop that supervises the part still turns.
+// turning reports whether the loop that supervises the part makes progress.
 func (p *part) turning(ctx context.Context) bool {
 	select {
 	case p.turns <- struct{}{}:
@@ -94,8 +94,8 @@ func (p *part) turning(ctx context.Context) bool {
 	}
 }
 
-// once runs the part until it ends. It is told to end by the end of its standard input. If the
-// supervisor dies, the kernel kills it: the next supervisor starts one of its own.
+// once runs the part until it ends. Closing its standard input asks it to end. If the supervisor
+// dies, the kernel kills the part, and the next supervisor starts its own.
 func (p *part) once(ctx context.Context) (why word, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *part) once(ctx context.Context) (why word, err error) {
 	cmd := exec.Command(self, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = p.out, p.out
-	// Ctrl-C is for the supervisor, which ends its parts in order.
+	// Ctrl-C must reach the supervisor alone, which ends its parts in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	hold, err := cmd.StdinPipe()
 	if err != nil {
@@ -143,14 +143,15 @@ func (p *part) once(ctx context.Context) (why word, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	err = p.watch(ctx, cmd.Process, hold, alive, ended)
-	_ = from.SetReadDeadline(time.Now().Add(time.Second)) // a child of the part may hold the other end
+	_ = from.SetReadDeadline(time.Now().Add(time.Second)) // a child of the part may hold the other end open
 	hearing.Wait()
 	_ = from.Close()
 	return why, err
 }
 
-// watch returns once the part has ended. It ends the part when ctx ends, or when there was no sign
-// of life for too long. Signs count from the first: how long a start may take is not known.
+// watch returns once the part has ended. It ends the part when ctx ends or when there was no sign
+// of life for too long. The limit applies from the first sign: the duration of a start is not
+// bounded.
 func (p *part) watch(ctx context.Context, process *os.Process, hold io.Closer, alive <-chan struct{},
 	ended <-chan error,
 ) error {
@@ -170,7 +171,7 @@ func (p *part) watch(ctx context.Context, process *os.Process, hold io.Closer, a
 			}
 			if missed++; missed > hangTicks {
 				p.log.Error("part of the server does not answer: it is ended", "part", p.name, "for", p.hang)
-				_ = process.Signal(syscall.SIGABRT) // Go's programs write their goroutines
+				_ = process.Signal(syscall.SIGABRT) // Go programs then write their goroutines
 				return errors.Join(errHangs, p.killedAfter(dumpTime, process, ended))
 			}
 		case <-ctx.Done():
@@ -180,7 +181,7 @@ func (p *part) watch(ctx context.Context, process *os.Process, hold io.Closer, a
 	}
 }
 
-// killedAfter waits until the part has ended, and kills it after a time.
+// killedAfter waits until the part has ended, and kills it after a timeout.
 func (p *part) killedAfter(patience time.Duration, process *os.Process, ended <-chan error) error {
 	select {
 	case err := <-ended:

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// lines is what parts print.
+// lines collects the output of parts.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -48,7 +48,7 @@ func (l *lines) await(t *testing.T, what string, n int) {
 	}
 }
 
-// TestPart is no test: it is a part, in a process of its own. Its argument says what it does.
+// TestPart is not a test but a part, in a process of its own. Its argument says what it does.
 func TestPart(t *testing.T) {
 	how := os.Getenv("PART_OF_A_TEST")
 	if how == "" {
@@ -74,8 +74,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A part that hangs is ended and started again, and writes what it hung in to the log. The other
-// part goes on, and the supervisor's loops turn. A part ends with its supervisor.
+// A part that hangs is ended and started again, and writes its goroutines to the log. The other
+// part continues, and the supervisor's loops make progress. A part ends with its supervisor.
 //
 // proves DAY-1, DAY-4
 func TestPartThatHangs(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// Backups are the flags for the backups that a replica makes by itself (DAY-2).
+// Backups are the flags for a replica's scheduled backups (DAY-2).
 type Backups struct {
 	Dir        string        `help:"Directory for this replica's backups of the shard (default: none)." env:"LEASEHOLD_BACKUP_DIR" type:"path" placeholder:"DIR"`
 	Command    string        `help:"Program, with arguments, that gets each backup at its standard input (default: none)." env:"LEASEHOLD_BACKUP_COMMAND" placeholder:"COMMAND"`

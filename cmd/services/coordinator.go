@@ -34,13 +34,13 @@ type Coordinator struct {
 	Replica   `embed:""`
 	KeyFile   `embed:""`
 
-	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
+	// StreamsPerConnection is the number of streams on one connection if agents of a bench share
 	// it. A certificate names one instance, so such connections have no TLS; 0: the default, with
 	// TLS.
 	StreamsPerConnection uint32 `kong:"-"`
 }
 
-// Replica are the flags of a replica that are the same wherever its files are.
+// Replica holds the flags of a replica that are the same wherever its files are.
 type Replica struct {
 	Agent      string        `help:"Agent binary for machines (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
 	Downloads  string        `help:"Address to serve the agent program on, to machines whose image has none (default: off)." env:"LEASEHOLD_DOWNLOADS" placeholder:"HOST:PORT"`
@@ -186,7 +186,7 @@ func (c *Coordinator) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// agents reads the agent programs that the coordinator serves, if it does.
+// agents reads the agent programs that the coordinator serves, if any.
 func (c *Coordinator) agents(log *slog.Logger) (download.Agents, error) {
 	if c.Downloads == "" {
 		return nil, nil
@@ -202,7 +202,7 @@ func (c *Coordinator) agents(log *slog.Logger) (download.Agents, error) {
 	if host, _, err := net.SplitHostPort(c.Downloads); c.Advertise == "" {
 		if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
 			return nil, problem("give the address that machines reach, or --advertise beside it",
-				"--downloads: %s: machines cannot be told this address", c.Downloads)
+				"--downloads: %s: machines cannot use this address", c.Downloads)
 		}
 	}
 	agents, err := download.Read(dir, log)
@@ -277,7 +277,7 @@ func follow(ctx context.Context, issuing *pki.Authority) (stop func()) {
 // roomForGarbage sets GOMAXPROCS to four on machines with fewer processors, unless it is set. Go's
 // garbage collector takes a quarter: of four, one dedicated worker. Of two it has none, and
 // allocating goroutines must assist: with a hundred thousand agents no lease was renewed for two to
-// four seconds, again and again.
+// four seconds, repeatedly.
 func roomForGarbage() {
 	const least = 4
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < least {

@@ -17,7 +17,7 @@ import (
 )
 
 // Credentials are the certificates of an etcd that we run ourselves: the authorities in a
-// directory, and what they issued to etcd and its users.
+// directory, and the certificates of etcd and its users.
 type Credentials struct{ Dir string }
 
 // EtcdName is the name in the certificates of etcd's members: not a user.
@@ -43,8 +43,8 @@ func (c Credentials) MakeAuthorities() error {
 	return nil
 }
 
-// Issue issues the certificates of etcd, for these hosts, and of its users, where they are missing
-// or about to expire, or not valid yet: a clock that was ahead made those (SAFE-13).
+// Issue issues the certificates of etcd, for these hosts, and of its users, if they are missing,
+// about to expire, or not valid yet because a clock was ahead (SAFE-13).
 func (c Credentials) Issue(hosts []string) error {
 	issued, _, err := pki.ListIssued(c.Dir)
 	if err != nil {

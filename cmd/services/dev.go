@@ -45,7 +45,7 @@ const (
 	devHTTP   = "127.0.0.1:7421"
 )
 
-// Run starts everything, shows what happens, and stops all that it started when ctx ends.
+// Run starts everything, shows what happens, and stops everything that it started when ctx ends.
 func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	program.OutliveOutput()
 	groups, err := d.readGroups()
@@ -133,7 +133,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 }
 
 // dependencies opens what the replica works with besides its store and its providers. The returned
-// function ends what follows the authority's files.
+// function stops the reloading of the authority's files.
 func (d *Dev) dependencies(ctx context.Context, h *Host, dir string, credentials Credentials, log *slog.Logger) (
 	deps coordinator.Deps, end func(), err error,
 ) {
@@ -174,7 +174,7 @@ type devWorld struct {
 	keys      store.Keys
 	endpoint  string
 	first     bool           // this start created the shard
-	since     store.Revision // before this start resumed or made any machine
+	since     store.Revision // before this start resumed or created any machine
 
 	etcdStopped <-chan struct{}
 }
@@ -201,7 +201,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	go func() {
 		ended <- w.web.around(serve, func(ctx context.Context) error { return w.found.around(ctx, w.replica.Run) })
 	}()
-	// giveUp ends a start that goes no further: machines have been resumed, or made, already.
+	// giveUp ends a start that has failed after machines were resumed or created.
 	giveUp := func(err error) error {
 		stop()
 		return errors.Join(err, <-ended, w.halt(ctx))

@@ -72,8 +72,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// begin applies the group files or, at the very first start, the demo group. A demo group of
-// before whose program is gone, with another build's directory, say, gets this one.
+// begin applies the group files or, at the very first start, the demo group. It also replaces an
+// earlier demo group whose program is gone, for example with another build's directory.
 func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) error {
 	if len(groups) == 0 {
 		demo, err := demoGroup()
@@ -88,7 +88,7 @@ func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) 
 			if err != nil {
 				return err
 			}
-			old, _ := store.Decode[store.Group](kv) // of one that is absent or unreadable nothing is gone
+			old, _ := store.Decode[store.Group](kv) // if it is absent or unreadable, nothing is known to be gone
 			if !programIsGone(old.Record) {
 				return nil
 			}
@@ -155,8 +155,9 @@ func (w *devWorld) guide(ctx context.Context) {
 	}
 }
 
-// complete lists the groups whose instances are all healthy. The status of the last run says so of
-// machines that have not started yet: only what their agents have said since this start counts.
+// complete lists the groups whose instances are all healthy. The status of the last run also counts
+// machines that have not started yet, so only what their agents have reported since this start
+// counts.
 func (w *devWorld) complete(ctx context.Context) (groups []string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -232,7 +233,7 @@ func (w *devWorld) tellHow(ctx context.Context, group string) bool {
 	return false
 }
 
-// goOn says which machines the end of dev does not stop: machines of other providers.
+// goOn says which machines keep running after dev: machines of other providers.
 func (w *devWorld) goOn(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// A demo group of before gets this program if its own is gone, and nothing else changes. Groups of
-// people are left alone.
+// An earlier demo group gets this program if its own is gone, and nothing else changes. Groups of
+// users are left alone.
 func TestTheDemoGroupFollowsTheProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -51,8 +51,8 @@ func TestTheDemoGroupFollowsTheProgram(t *testing.T) {
 	}
 }
 
-// Dev stops the machines on its own host alone. Of all others it says that they go on, and how they
-// are removed.
+// Dev stops only the machines on its own host. Of all others it says that they keep running, and
+// how to remove them.
 func TestDevSaysWhichMachinesGoOn(t *testing.T) {
 	db := memstore.New(memstore.Config{})
 	defer db.Close()

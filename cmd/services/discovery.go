@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/discovery/dnsserver"
 )
 
-// Discovery are the flags of the servers that tell clients which instances are in service.
+// Discovery holds the flags of the servers that tell clients which instances are in service.
 type Discovery struct {
 	DNS   string         `name:"dns" help:"Address to answer DNS queries for instances on, by UDP and TCP (default: off)." env:"LEASEHOLD_DNS" placeholder:"HOST:PORT"`
 	Zone  string         `name:"dns-zone" help:"Name below which groups are found by DNS (default: SHARD.leasehold)." env:"LEASEHOLD_DNS_ZONE" placeholder:"NAME"`
@@ -93,7 +93,7 @@ func (g *guide) shown() string {
 	return text
 }
 
-// around serves while the replica runs, and logs an early end. Agents are then served on.
+// around serves while the replica runs, and logs an early end. Agents are still served then.
 func (g *guide) around(ctx context.Context, run func(context.Context) error) error {
 	if g.dns == nil && g.xds == nil {
 		return run(ctx)

@@ -30,7 +30,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Host is what a service needs of the world around it.
+// Host holds what a service needs from its process.
 type Host struct {
 	Stdout, Stderr io.Writer
 	// Terminal reports whether a person watches Stderr, Colour whether that terminal shows colours.
@@ -46,23 +46,23 @@ type Host struct {
 	// Login opens the shard for users of etcd, for the API: over a connection to etcd, or, for nil,
 	// the one that the flags name.
 	Login func(*program.Connection) api.Login
-	// Members asks etcd's members how they are, over a connection or, for nil, the one that the flags
-	// name; may be nil.
+	// Members asks etcd's members for their state, over a connection or, for nil, the one that the
+	// flags name; may be nil.
 	Members func(context.Context, *program.Connection) (store.Members, error)
 	// Allowed returns why etcd would not give our user the rights of a role.
 	Allowed func(ctx context.Context, role store.Role) error
-	// OwnEtcd: a coordinator's etcd is the one that this program runs as well.
+	// OwnEtcd means that a coordinator's etcd is the one that this program runs as well.
 	OwnEtcd bool
-	// AwaitsBackup: that etcd was made for a shard from a backup.
+	// AwaitsBackup means that that etcd was created for a shard from a backup.
 	AwaitsBackup bool
-	// Adapters are what the program links for a coordinator.
+	// Adapters are those that the program links for a coordinator.
 	Adapters Adapters
-	// Providers are those that a coordinator has besides the process provider; may be nil.
+	// Providers are a coordinator's providers besides the process provider; may be nil.
 	Providers map[string]provider.Provider
-	// Balancers are those that a coordinator has besides the ones that its file names; may be nil.
+	// Balancers are a coordinator's load balancers besides the ones in its file; may be nil.
 	Balancers map[string]balancer.Balancer
-	// Authorities are those for workloads' certificates that a coordinator has besides the ones
-	// that its file names; may be nil.
+	// Authorities are a coordinator's authorities for workloads' certificates besides the ones in
+	// its file; may be nil.
 	Authorities map[string]authority.Authority
 	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
@@ -100,7 +100,7 @@ func (h *Host) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(h.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// Logger is logger for a level by its name.
+// Logger is logger with a level by name.
 func (h *Host) Logger(level string) *slog.Logger { return h.logger(parseLevel(level)) }
 
 // parseLevel parses a log level.
@@ -142,7 +142,7 @@ func machines(dir, agent string, zones []string, log *slog.Logger) (*process.Pro
 }
 
 // agentCommand finds the agent: the one that was named, leasehold-agent beside this program or on
-// the path, or this program itself, which can be an agent too.
+// the path, or this program, which can be an agent too.
 func agentCommand(named string) ([]string, error) {
 	if named != "" {
 		return []string{named}, nil
@@ -167,8 +167,8 @@ func listenProblem(flag, address string, err error) error {
 	return problem("choose an address of this machine with "+flag, "%s: cannot listen on %s: %s", flag, address, err)
 }
 
-// samePort reports whether it was the port of an address that could not be listened on. Whether
-// that is free now says nothing: another server of this process may have had it.
+// samePort reports whether an address that could not be listened on has this port. Whether the port
+// is free now proves nothing: another server of this process may have had it.
 func samePort(err error, address string) bool {
 	var failed *net.OpError
 	if !errors.As(err, &failed) || failed.Addr == nil {

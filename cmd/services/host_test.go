@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of several ports that a coordinator listens on, the error names the one that is taken, also if
-// that is free again when the error is made.
+// Of several ports that a coordinator listens on, the error names the one that is taken, even if it
+// is free again when the error is made.
 func TestWhichPortIsTaken(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,7 +27,7 @@ type HTTP struct {
 	Advertise string `name:"http-advertise" help:"Address at which browsers reach the page (default: the listening address). Pages of other replicas move there when theirs is gone." placeholder:"HOST:PORT"`
 	API       bool   `name:"http-api" help:"Serve the API for programs as well: reads for readers of the page, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
 
-	etcd       *program.Connection // of users of the API; nil: as the flags say
+	etcd       *program.Connection // login for users of the API; nil: as the flags say
 	orFreePort bool                // take a free port if the one in HTTP is taken
 }
 
@@ -89,7 +89,7 @@ func (f HTTP) config() web.Config {
 	return web.Config{Listen: f.HTTP, OrFreePort: f.orFreePort, Access: who}
 }
 
-// access returns the files that say who may read.
+// access returns the files that define who may read.
 func (f HTTP) access() access.Config {
 	return access.Config{CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA}
 }
@@ -117,7 +117,7 @@ func (s *side) shown() string {
 	return "  " + s.server.URL()
 }
 
-// around serves while the replica runs, and logs an early end. Agents are then served on.
+// around serves while the replica runs, and logs an early end. Agents are still served then.
 func (s *side) around(ctx context.Context, run func(context.Context) error) error {
 	if s.server == nil {
 		return run(ctx)

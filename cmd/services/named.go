@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/provider/balancer"
 )
 
-// openNamed opens what a file names beside providers: load balancers, webhooks, authorities for
-// workloads' certificates, and sources of numbers.
+// openNamed opens what a file names besides providers: load balancers, webhooks, authorities for
+// workloads' certificates, and external metrics.
 func openNamed(ctx context.Context, h *Host, file, certificates string, deps *coordinator.Deps) (err error) {
 	if deps.Balancers, err = openBalancers(ctx, h, file, deps.Logger); err != nil {
 		return err
@@ -88,7 +88,7 @@ func openAuthorities(h *Host, file, certificates string, log *slog.Logger) (*aut
 	return authority.NewSet(all), nil
 }
 
-// openMetrics opens the sources of numbers from outside that a file names.
+// openMetrics opens the external metrics that a file names.
 func openMetrics(h *Host, file string, log *slog.Logger) (*source.Set, error) {
 	if file == "" {
 		return nil, nil

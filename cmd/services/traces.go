@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold/leasehold/coordinator/tracing"
 )
 
-// Traces are the flags of a replica that sends traces.
+// Traces holds the flags for sending traces.
 type Traces struct {
 	OTLP string `name:"otlp-endpoint" help:"Collector of OpenTelemetry that traces of healings are sent to, by gRPC, like https://collector:4317 (default: off). OTEL_EXPORTER_OTLP_HEADERS and _CERTIFICATE are what it demands." env:"LEASEHOLD_OTLP_ENDPOINT" placeholder:"URL"`
 }
 
-// open returns the sender of traces, and its end; nil if traces are off.
+// open returns the sender of traces, and the function that ends it; nil if traces are off.
 func (f Traces) open(ctx context.Context, h *Host, id string, log *slog.Logger) (s *tracing.Sender, end func(),
 	err error,
 ) {

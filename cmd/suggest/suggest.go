@@ -7,8 +7,7 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// threshold is the similarity, from 0 to 1, below which two names have nothing to do with each
-// other.
+// threshold is the similarity, from 0 to 1, below which two names are unrelated.
 const threshold = 0.5
 
 // Nearest returns the known name that is most similar, or "" if none is similar.
@@ -35,8 +34,8 @@ type Search struct {
 	score float64
 }
 
-// Consider compares a name with a candidate. The result is named as. A weight below 1 makes it
-// yield to candidates that are about as similar; of equals the first is kept.
+// Consider compares a name with a candidate, which stands for as. A weight below 1 makes it yield
+// to candidates that are about as similar; of equals the first is kept.
 func (s *Search) Consider(name, candidate, as string, weight float64) {
 	score := weight * levenshtein.Similarity(strings.ToLower(name), strings.ToLower(candidate), nil)
 	if score > s.score {

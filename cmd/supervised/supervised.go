@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Service is how this process is supervised. The zero value is not supervised.
+// Service is the supervision of this process. The zero value is not supervised.
 type Service struct {
 	tell     func(state string) // nil: not supervised
-	watchdog time.Duration      // in which a sign of life is due; 0: none is
-	environ  []string           // that Open removed
+	watchdog time.Duration      // interval in which a sign of life is due; 0: none is
+	environ  []string           // variables that Open removed
 }
 
 // Open reads systemd's environment at its first call, and removes it for children.
@@ -38,11 +38,12 @@ func open() Service {
 	return s
 }
 
-// Environ is what Open removed from the environment: a program that this process becomes by exec
-// is supervised likewise.
+// Environ returns the variables that Open removed, so that a program that this process becomes by
+// exec is supervised too.
 func (s Service) Environ() []string { return s.environ }
 
-// Part is a process of a service, whose supervisor wants a sign of life at least this often.
+// Part returns the supervision of one process of a service, whose supervisor wants a sign of life
+// at least this often.
 func Part(watchdog time.Duration, alive func()) Service {
 	return Service{watchdog: watchdog, tell: func(state string) {
 		if state == alives {
@@ -56,13 +57,13 @@ const alives = "WATCHDOG=1"
 // Supervised reports whether there is a supervisor.
 func (s Service) Supervised() bool { return s.tell != nil }
 
-// Ready tells that the service has started.
+// Ready reports that the service has started.
 func (s Service) Ready() { s.say("READY=1") }
 
-// Stopping tells that the service ends by order.
+// Stopping reports that the service was asked to end.
 func (s Service) Stopping() { s.say("STOPPING=1") }
 
-// Status tells in a line for people what the service does.
+// Status reports in one line what the service does.
 func (s Service) Status(text string) { s.say("STATUS=" + text) }
 
 // Watch gives signs of life until ctx ends, as long as working returns true: it asks the main loop,
@@ -73,8 +74,8 @@ func (s Service) Watch(ctx context.Context, working func(context.Context) bool) 
 	}
 }
 
-// Start asks for more time to start, as Watch gives signs of life: a start that waits for others is
-// not taken for one that hangs.
+// Start gives signs of life as Watch does, and asks for more time to start, so that a start that
+// waits for others does not count as hanging.
 func (s Service) Start(ctx context.Context, working func(context.Context) bool) {
 	const more = 80 * time.Second
 	s.repeat(ctx, more/4, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", more.Microseconds()), working)
@@ -106,7 +107,7 @@ func (s Service) say(state string) {
 	}
 }
 
-// send sends one message. systemd that does not take it is no reason to stop.
+// send sends one message. An error must not stop the service.
 func send(socket, state string) {
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 const (
 	reportSpan = 7 * 24 * time.Hour
-	// reportEvery is the age at which a report is made anew: it is computed from the whole journal
+	// reportEvery is the age at which a report is made again: it is computed from the whole journal
 	// in memory.
 	reportEvery = 10 * time.Second
 )

@@ -9,7 +9,7 @@ import (
 
 const (
 	maxProblems = 100  // that are reported
-	maxText     = 1000 // bytes of one of them
+	maxText     = 1000 // bytes of each
 )
 
 // Problem is one problem in a file, and its position.

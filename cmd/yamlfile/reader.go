@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The limits of a file, so that reading one ends soon whatever is in it (SEC-5).
+// The limits of a file, so that reading one always ends soon (SEC-5).
 const (
 	MaxBytes  = 1 << 20
 	maxValues = 100_000 // the largest group has fewer than 20,000
@@ -27,7 +27,7 @@ type Reader struct {
 	// Places holds the position of each part of a Value, by its path; nil: not needed.
 	Places map[string]*yaml.Node
 
-	lines [][]byte // of the file
+	lines [][]byte // the file's lines
 }
 
 // Wrong adds a problem at a node. Without a node it is about the whole file.
@@ -126,8 +126,8 @@ func (r *Reader) syntax(text []byte, err error) {
 	r.Wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", what)
 }
 
-// Within returns the place of a line and a column of a text in the file; the node of the text where
-// its lines are not the file's, or if line is 0.
+// Within returns the place in the file of a line and a column of a text. It returns the text's node
+// if line is 0 or the text's lines are not the file's.
 func (r *Reader) Within(node *yaml.Node, line, column int) *yaml.Node {
 	if line == 0 {
 		return node
@@ -138,7 +138,7 @@ func (r *Reader) Within(node *yaml.Node, line, column int) *yaml.Node {
 		}
 		return node
 	}
-	indent := -1 // of the block
+	indent := -1 // indentation of the block
 	for i := range strings.Count(node.Value, "\n") + 1 {
 		if at := node.Line + i; at < len(r.lines) {
 			text := bytes.TrimLeft(r.lines[at], " ")

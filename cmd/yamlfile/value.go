@@ -17,8 +17,8 @@ const mostExact = 1 << 53
 // and 8 to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
-// Value reads a value of any shape, whose schema the caller does not know, as JSON represents it.
-// It converts nothing: only plain numbers are numbers.
+// Value reads a value of any shape, for callers that do not know its schema, in its JSON form. It
+// converts nothing: only plain numbers are numbers.
 func (r *Reader) Value(path string, value *yaml.Node) any {
 	if !r.NoAlias(path, value) {
 		return nil

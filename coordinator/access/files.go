@@ -30,7 +30,7 @@ func follow[R comparable, T any](log *slog.Logger, read func() (R, error), parse
 	return reload.Open(reload.Config[R, T]{
 		Read: read, Parse: func(raw R, _ T) (T, error) { return parse(raw) },
 		Failed: func(err error) {
-			log.Error("http credentials cannot be read anew, those before stay in force", "error", err)
+			log.Error("http credentials cannot be read again: the previous ones stay in force", "error", err)
 		},
 	})
 }

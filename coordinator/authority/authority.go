@@ -15,27 +15,27 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Authority signs. Its methods can be called at any time.
+// Authority signs certificates. Its methods can be called at any time.
 type Authority interface {
-	// Run follows what the authority is until the context ends, and calls changed when that is new.
+	// Run follows the authority's state until the context ends, and calls changed at each change.
 	Run(ctx context.Context, changed func())
-	// Trusted returns the certificates to trust, as PEM, and a text that is another one when all
-	// that was issued before is to be issued again; or why neither is known.
+	// Trusted returns the certificates to trust, as PEM, and a text that changes when everything
+	// must be issued again; or why neither is known.
 	Trusted() (bundle []byte, issuer string, err error)
-	// Sign certifies a key. The request is one that keyOf has accepted.
+	// Sign certifies a key. keyOf has accepted the request.
 	sign(ctx context.Context, key crypto.PublicKey, request []byte, o Order) (chain [][]byte, err error)
 	limits() *Limits
 }
 
-// SecretUser is an authority that takes secrets of the shard.
+// SecretUser is an authority that uses secrets of the shard.
 type SecretUser interface {
 	UseSecrets(lookup func(name string) (string, error))
 }
 
-// signWithin is how long a signature may take. A program that hangs is ended then.
+// signWithin is the timeout of a signature. A program that hangs is then killed.
 const signWithin = 30 * time.Second
 
-// Set is the authorities of a replica, by name. A nil one has none.
+// Set holds the authorities of a replica, by name. A nil Set has none.
 type Set struct {
 	by map[string]Authority
 
@@ -56,7 +56,7 @@ func (s *Set) Names() []string {
 	return slices.Sorted(maps.Keys(s.by))
 }
 
-// Limits are what each of the authorities may be asked for, by name.
+// Limits returns what each authority may be asked for, by name.
 func (s *Set) Limits() map[string]store.AuthorityLimits {
 	all := map[string]store.AuthorityLimits{}
 	for _, name := range s.Names() {
@@ -70,7 +70,7 @@ func (s *Set) Limits() map[string]store.AuthorityLimits {
 	return all
 }
 
-// States are how each of the authorities is now, by name.
+// States returns the present state of each authority, by name.
 func (s *Set) States() map[string]store.AuthorityState {
 	all := map[string]store.AuthorityState{}
 	for _, name := range s.Names() {
@@ -95,7 +95,7 @@ func (s *Set) States() map[string]store.AuthorityState {
 	return all
 }
 
-// shortened bounds a text that others have made, for a replica's record.
+// shortened bounds a text from outside for a replica's record.
 func shortened(text string) string {
 	const most = 200
 	if len(text) <= most {
@@ -104,7 +104,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets where the values of the shard's secrets are read.
 func (s *Set) UseSecrets(lookup func(name string) (string, error)) {
 	for _, name := range s.Names() {
 		if user, ok := s.by[name].(SecretUser); ok {
@@ -129,8 +129,8 @@ func (s *Set) Run(ctx context.Context) {
 	parts.Wait()
 }
 
-// Changed is closed when what an authority is changes next. Ask for it before Trusted, so that
-// nothing is missed.
+// Changed returns a channel that is closed at the next change of an authority. Call it before
+// Trusted, so that no change is missed.
 func (s *Set) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -140,7 +140,7 @@ func (s *Set) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Trusted returns the bundle of an authority and what names its issuer.
+// Trusted returns the bundle of an authority and the text that identifies its issuer.
 func (s *Set) Trusted(name string) (bundle []byte, issuer string, err error) {
 	a, err := s.of(name)
 	if err != nil {
@@ -164,8 +164,8 @@ func (s *Set) Allowed(name string, o Order) error {
 	return nil
 }
 
-// Validate returns what is wrong with a group's use of an authority, as far as that follows from
-// the group alone.
+// Validate returns what is wrong with a group's use of an authority, as far as the group alone
+// shows it.
 func (s *Set) Validate(c *store.FileCertificate) error {
 	a, err := s.of(c.Authority)
 	if err == nil && c.Lifetime > a.limits().MaxLifetime {
@@ -179,13 +179,13 @@ func (s *Set) of(name string) (Authority, error) {
 	if s != nil && s.by[name] != nil {
 		return s.by[name], nil
 	}
-	return nil, fmt.Errorf("authority %s: this coordinator has none of that name, it has %s: "+
+	return nil, fmt.Errorf("authority %s: this coordinator does not have it, it has %s: "+
 		"name it in the file of --providers",
 		name, listed(s.Names()))
 }
 
-// Sign certifies the key of a request that asks for exactly what was ordered. It takes as long as
-// the authority does, within bounds.
+// Sign certifies the key of a request that asks for exactly what the order says. It takes as long
+// as the authority does, within bounds.
 func (s *Set) Sign(ctx context.Context, name string, o Order, request []byte) (chain [][]byte, ends time.Time,
 	err error,
 ) {

@@ -74,7 +74,7 @@ func newOwn(t testing.TB) (set *Set, dir string) {
 	return NewSet(map[string]Authority{"web": a}), dir
 }
 
-// What is signed is what was ordered, and is trusted by who has the bundle.
+// The signed certificate matches the order, and clients with the bundle trust it.
 //
 // proves FILE-2
 func TestOwnSigns(t *testing.T) {
@@ -180,7 +180,7 @@ func TestRequestsAreRefused(t *testing.T) {
 		}
 	}
 	if _, _, err := set.Sign(t.Context(), "corp", one, request(t, key, nil)); err == nil ||
-		!strings.Contains(err.Error(), "authority corp: this coordinator has none of that name, it has web") {
+		!strings.Contains(err.Error(), "authority corp: this coordinator does not have it, it has web") {
 		t.Error(err)
 	}
 }
@@ -203,8 +203,8 @@ func TestTheShardsAuthoritiesAreRefused(t *testing.T) {
 	}
 }
 
-// An authority that is exchanged is told within seconds, and what is signed afterwards is of the
-// new one. With the seconds over which agents ask, it reaches all within a minute. Time is virtual.
+// An authority that is exchanged is noticed within seconds, and signs from then on. With the
+// seconds over which agents ask, that reaches all within a minute. Time is virtual.
 //
 // proves FILE-2
 func TestOwnIsExchanged(t *testing.T) { synctest.Test(t, exchangeOwn) }
@@ -240,7 +240,7 @@ func exchangeOwn(t *testing.T) {
 	}
 }
 
-// program writes a program that answers describe with the bundle of an authority, and sign with
+// script writes a program that answers describe with the bundle of an authority, and sign with
 // what the script makes.
 func script(t *testing.T, sign string) (ProgramConfig, string) {
 	t.Helper()
@@ -264,9 +264,9 @@ func script(t *testing.T, sign string) (ProgramConfig, string) {
 	return c, dir
 }
 
-// What a program answers is believed only where it is what was ordered, for the key of the request,
-// and trusted by who has the bundle; a program that hangs harms who waits for it alone, and is
-// ended.
+// A program's answer is accepted only if it matches the order, is for the key of the request, and
+// is trusted by clients with the bundle. A program that hangs affects only the caller that waits
+// for it, and is killed.
 //
 // proves FILE-2, SEC-7
 func TestAProgramSigns(t *testing.T) {

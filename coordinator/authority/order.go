@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Order is a certificate as a group wants it for one of its instances.
+// Order describes a certificate that a group wants for one of its instances.
 type Order struct {
 	Instance string
 	Names    []string // host names and IP addresses, sorted, each once
@@ -38,7 +38,7 @@ func (o Order) split() (hosts []string, addresses []netip.Addr) {
 	return hosts, addresses
 }
 
-// Limits are what an authority may be asked for.
+// Limits restrict the orders to an authority.
 type Limits struct {
 	// Domains are the host names allowed: these and all below them.
 	Domains []string `json:"domains"`
@@ -51,7 +51,7 @@ type Limits struct {
 // MostLifetime is the default of Limits.MaxLifetime.
 const MostLifetime = 30 * 24 * time.Hour
 
-// check completes the limits.
+// check validates the limits and sets defaults.
 func (l *Limits) check() error {
 	if len(l.Domains)+len(l.Networks) == 0 {
 		return errors.New("domains: is missing, and so is networks: name what certificates may be for, " +
@@ -105,10 +105,12 @@ func listed[T any](list []T) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// maxRequest bounds a request; one with sixteen names of the longest and an RSA key has some 5 KiB.
+// maxRequest bounds a request; one with sixteen of the longest names and an RSA key has about 5
+// KiB.
 const maxRequest = 8 << 10
 
-// keyOf returns the key of a request that asks for exactly what was ordered, signed with that key.
+// keyOf returns the key of a request that asks for exactly what the order says and is signed with
+// that key.
 func (o Order) keyOf(request []byte) (crypto.PublicKey, error) {
 	if len(request) > maxRequest {
 		return nil, fmt.Errorf("the request has %d bytes, at most %d can be", len(request), maxRequest)
@@ -165,7 +167,7 @@ func (o Order) namesAre(hosts []string, addresses []net.IP, others int) error {
 	return nil
 }
 
-// check returns what is wrong with a certificate that an authority made for the key.
+// check returns what is wrong with a certificate that an authority issued for the key.
 func (o Order) check(chain [][]byte, key crypto.PublicKey, bundle []byte, now time.Time) (ends time.Time, err error) {
 	if len(chain) == 0 || len(chain) > maxChain {
 		return ends, fmt.Errorf("the chain has %d certificates: 1 to %d are allowed", len(chain), maxChain)
@@ -212,6 +214,6 @@ func (o Order) check(chain [][]byte, key crypto.PublicKey, bundle []byte, now ti
 
 const (
 	maxChain      = 8
-	maxChainBytes = 64 << 10        // it goes to the agent in one message
-	lifeSlack     = 5 * time.Minute // an authority may count from its own clock
+	maxChainBytes = 64 << 10        // it is sent to the agent in one message
+	lifeSlack     = 5 * time.Minute // an authority may use its own clock
 )

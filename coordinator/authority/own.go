@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// OwnConfig is an authority whose key is on the replica's host, as leasehold pki makes it.
+// OwnConfig configures an authority whose key is on the replica's host, as leasehold pki creates
+// it.
 type OwnConfig struct {
 	Dir string `json:"dir"`
 	Limits
@@ -20,8 +21,8 @@ type own struct {
 	files   *pki.Workloads
 }
 
-// NewOwn opens an authority. Certificates is the directory of the shard's own authorities, which it
-// must not be.
+// NewOwn opens an authority. certificates is the directory of the shard's own authorities, which
+// this one must not be.
 func NewOwn(c OwnConfig, certificates string, log *slog.Logger) (Authority, error) {
 	if c.Dir == "" {
 		return nil, errors.New("dir: is missing: name the directory with ca.crt and ca.key; " +
@@ -39,7 +40,7 @@ func NewOwn(c OwnConfig, certificates string, log *slog.Logger) (Authority, erro
 
 func (a *own) limits() *Limits { return &a.allowed }
 
-func (a *own) Run(ctx context.Context, changed func()) { _ = a.files.Run(ctx, changed) } // ends with its context
+func (a *own) Run(ctx context.Context, changed func()) { _ = a.files.Run(ctx, changed) } // it ends with its context
 
 func (a *own) Trusted() (bundle []byte, issuer string, err error) {
 	bundle, issuer = a.files.Bundle()

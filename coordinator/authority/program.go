@@ -16,17 +16,17 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// API is the version of the protocol that programs speak.
+// API is the version of the protocol between coordinator and program.
 const API = 1
 
-// ProgramConfig is an authority that a program speaks to.
+// ProgramConfig configures an authority behind a program.
 type ProgramConfig struct {
 	program.Config
 	Limits
 }
 
 const (
-	describeEvery  = 15 * time.Second // so that a change reaches all within a minute
+	describeEvery  = 15 * time.Second // so that all replicas see a change within a minute
 	describeWithin = 10 * time.Second
 	maxBundle      = 128 << 10
 )
@@ -36,22 +36,22 @@ type byProgram struct {
 	program *program.Program
 
 	mu   sync.Mutex
-	told described // last
-	err  error     // why nothing was told yet
+	told described // the last answer
+	err  error     // why there is no answer yet
 }
 
-// described is what a program says of its authority.
+// described is a program's description of its authority.
 type described struct {
 	API    int    `json:"api"`
 	Bundle string `json:"bundle"` // PEM
-	// Issuer is any text that is another one once all that was issued is to be issued again; empty:
-	// that is so when the bundle is another one.
+	// Issuer is any text that changes when everything must be issued again; empty: a change of the
+	// bundle has that effect.
 	Issuer string `json:"issuer"`
 }
 
-// signed is what a program answers to sign.
+// signed is a program's answer to sign.
 type signed struct {
-	Chain string `json:"chain"` // PEM, the instance's first
+	Chain string `json:"chain"` // PEM, the instance's certificate first
 }
 
 type signParams struct {
@@ -61,8 +61,8 @@ type signParams struct {
 	Lifetime float64  `json:"lifetime"` // seconds
 }
 
-// NewProgram checks the configuration. It runs nothing: an authority elsewhere that is down keeps
-// no coordinator from starting.
+// NewProgram checks the configuration. It does not run the program: an external authority that is
+// down must not prevent a coordinator from starting.
 func NewProgram(c ProgramConfig) (Authority, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -78,13 +78,13 @@ func NewProgram(c ProgramConfig) (Authority, error) {
 
 func (a *byProgram) limits() *Limits { return &a.allowed }
 
-// UseSecrets says where the values of the shard's secrets are.
+// UseSecrets sets where the values of the shard's secrets are read.
 func (a *byProgram) UseSecrets(lookup func(name string) (string, error)) {
 	a.program.UseSecrets(lookup)
 }
 
-// Run asks the program again and again what to trust. What it said last stays in force while it
-// does not answer.
+// Run asks the program at intervals what to trust. The last answer stays in force while the program
+// fails.
 func (a *byProgram) Run(ctx context.Context, changed func()) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -116,7 +116,7 @@ func (a *byProgram) describe(ctx context.Context) (news bool) {
 			a.program.Logger().Warn("authority's program does not say what to trust: what it said last stays in force",
 				"error", err)
 		}
-		news = a.told.Bundle == "" && a.err != nil && a.err.Error() != err.Error() // those who wait are told why
+		news = a.told.Bundle == "" && a.err != nil && a.err.Error() != err.Error() // callers that wait get the reason
 		a.err = err
 		return news
 	}
@@ -125,7 +125,7 @@ func (a *byProgram) describe(ctx context.Context) (news bool) {
 	return news
 }
 
-// check completes what a program said.
+// check validates a program's description and sets defaults.
 func (d *described) check() error {
 	if d.API != API {
 		return fmt.Errorf("the program speaks version %d of the protocol, and this coordinator version %d", d.API, API)
@@ -144,7 +144,7 @@ func (d *described) check() error {
 		if _, err := x509.ParseCertificate(der); err != nil {
 			return fmt.Errorf("the bundle: %w", err)
 		}
-		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // to memory
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // writes to memory do not fail
 	}
 	d.Bundle = text.String()
 	if d.Issuer == "" {
@@ -154,7 +154,7 @@ func (d *described) check() error {
 	return nil
 }
 
-// certificatesIn returns the certificates of a text, as DER.
+// certificatesIn returns the certificates in a PEM text, as DER.
 func certificatesIn(text []byte) (list [][]byte, err error) {
 	for {
 		block, rest := pem.Decode(text)

@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// kinds are the kinds of keys that a backup holds. What the last leader left for the next one
-// (served) means nothing in another etcd.
+// kinds are the kinds of keys in a backup. What the last leader left for the next one (served)
+// means nothing in another etcd.
 var kinds = slices.DeleteFunc(store.DurableKinds(), func(kind string) bool { return kind == store.KindServed })
 
 // Content is a shard at one revision.
 type Content struct {
-	Shard    string // its name
+	Shard    string // the shard's name
 	ShardID  string
 	At       time.Time
 	Revision store.Revision
@@ -67,7 +67,7 @@ func take(ctx context.Context, list Lister, keys store.Keys, shard string) (Cont
 		c.Revision = l.Revision
 		for _, kv := range l.KVs {
 			if k, name, ok := keys.Split(kv.Key); !ok || k != kind || (name == "") != (kind == store.KindShard) {
-				continue // another key that begins alike
+				continue // another key with the same prefix
 			}
 			c.Entries = append(c.Entries,
 				Entry{Key: kv.Key[len(keys.Prefix()):], Value: kv.Value, Modified: kv.Modified})
@@ -88,7 +88,7 @@ func (c Content) record() (store.Shard, error) {
 	return v.Record, err
 }
 
-// Count returns how many keys of a kind it holds.
+// Count returns the number of keys of a kind.
 func (c Content) Count(kind string) (n int) {
 	for _, e := range c.Entries {
 		if k, _, ok := store.KeysOf(c.Shard).Split(store.KeysOf(c.Shard).Prefix() + e.Key); ok && k == kind {

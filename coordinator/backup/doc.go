@@ -11,13 +11,14 @@
 //     encrypted.
 //   - A damaged or shortened file is refused as a whole.
 //   - Restore overwrites nothing and may be repeated. The shard's own key comes last and is on
-//     hold, so that no coordinator decides anything before all is there.
+//     hold, so that no coordinator makes a decision before everything is there.
 //   - A scheduled backup is removed only after a newer one of the same shard ID succeeded, and
 //     never while the shard is on hold. The file of one whose command failed is replaced by the
 //     next.
 //
 // # What it does not do
 //
-// It copies no agent's session, report, order, journal or join token: they are derived, too old to
-// be carried out, or must work only once. It copies no key file and no certificate authority.
+// It does not copy agents' sessions, reports, orders, the journal or join tokens: they are derived,
+// too old to be carried out, or must work only once. It copies no key files and no certificate
+// authorities.
 package backup

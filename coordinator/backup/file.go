@@ -17,20 +17,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Format is the version of the file that this program writes and reads.
+// Format is the version of the file format that this program writes and reads.
 const Format = 1
 
-// Errors of a file that cannot be used.
+// Errors of an unusable file.
 var (
-	// ErrDamaged: it was shortened or changed, or is no backup.
+	// ErrDamaged means that the file was shortened or changed, or is no backup.
 	ErrDamaged = errors.New("the file is damaged or no backup")
-	// ErrFormat: a newer program has written it.
+	// ErrFormat means that a newer program has written the file.
 	ErrFormat = errors.New("the file has a newer format than this program knows: upgrade it")
-	// ErrEncrypted: it is encrypted, and no identity that can open it was given.
-	ErrEncrypted = errors.New("the file is encrypted, and none of the given identities opens it")
+	// ErrEncrypted means that the file is encrypted, and no identity that can decrypt it was given.
+	ErrEncrypted = errors.New("the file is encrypted, and no given identity decrypts it")
 )
 
-// magic names the format, and tells an encrypted file from others.
+// magic identifies the format, and distinguishes a plain file from an encrypted one.
 const (
 	magic    = "leasehold-backup"
 	ageMagic = "age-encryption.org/"
@@ -50,12 +50,12 @@ type line struct {
 	Key      string          `json:"key"`
 	Modified store.Revision  `json:"revision"`
 	Value    json.RawMessage `json:"value,omitempty"` // as stored
-	Bytes    []byte          `json:"bytes,omitempty"` // a value that JSON would not give back byte for byte
+	Bytes    []byte          `json:"bytes,omitempty"` // a value that JSON would not preserve byte for byte
 }
 
 type footer struct {
 	Keys   int    `json:"keys"`
-	SHA256 string `json:"sha256"` // of all lines before
+	SHA256 string `json:"sha256"` // of all earlier lines
 }
 
 // Write writes the file, encrypted if there are recipients.

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// One transaction of a restore: well below what etcd takes.
+// One transaction of a restore: well below etcd's limit.
 const (
 	batchKeys  = 50
 	batchBytes = 512 << 10
@@ -26,8 +26,9 @@ func (e *InTheWayError) Error() string {
 }
 
 // Restore writes the content into an etcd that does not hold the shard, or holds an empty one of
-// the same name, which it replaces. The shard is on hold. It overwrites nothing else; if it was
-// interrupted, it may be repeated with the same backup. progress is told how many keys are done.
+// the same name, which it replaces. The shard is on hold. It overwrites nothing else; after
+// an interruption it may be repeated with the same backup. progress receives the number of keys
+// that are done.
 func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, progress func(done, all int)) error {
 	keys := store.KeysOf(c.Shard)
 	shard, err := c.record()
@@ -93,9 +94,10 @@ func (c Content) Restore(ctx context.Context, s store.Store, hold store.Hold, pr
 	return nil
 }
 
-// renewed returns what of a group's status holds in another etcd: which spec is in force, and the
-// last good one. Revisions of the old etcd mean nothing there. Without a count of records nothing
-// is made in the group before its provider has listed all machines (SAFE-15).
+// renewed returns the part of a group's status that is valid in another etcd: which spec is in
+// force, and the last good one. Revisions of the old etcd mean nothing there. Without a count of
+// records no instance is created in the group before its provider has listed all machines
+// (SAFE-15).
 func renewed(old store.Status, was, is store.Revision) store.Status {
 	st := store.Status{
 		Schema: old.Schema, Group: old.Group, Accepted: old.Accepted, State: old.State, LastGood: old.LastGood,
@@ -116,8 +118,8 @@ func renewed(old store.Status, was, is store.Revision) store.Status {
 	return st
 }
 
-// inTheWay fails if etcd holds keys of the shard that the backup does not have. Those that waiting
-// coordinators write are not in the way.
+// inTheWay fails if etcd holds keys of the shard that the backup does not have. Keys that waiting
+// coordinators write do not count.
 func (c Content) inTheWay(ctx context.Context, s store.Store, keys store.Keys) error {
 	own := map[string]bool{}
 	for _, e := range c.Entries {
@@ -152,7 +154,7 @@ func batch(writes []store.Write) int {
 	return len(writes)
 }
 
-// putAbsent writes keys that are absent, and takes those for done that have their value already.
+// putAbsent writes absent keys, and treats those that have their value already as done.
 func putAbsent(ctx context.Context, s store.Store, writes []store.Write, at map[string]store.Revision) error {
 	txn := store.Txn{Writes: writes}
 	for _, w := range writes {

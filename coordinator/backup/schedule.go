@@ -22,13 +22,13 @@ import (
 // Config says when a replica backs its shard up, and to where.
 type Config struct {
 	Shard      string
-	By         string              // the replica
-	Program    string              // its version
+	By         string              // the replica's ID
+	Program    string              // the replica's version
 	Every      time.Duration       // between two backups
 	Dir        string              // where the files go; "": not to a directory
-	Keep       int                 // newest files of the shard that stay in Dir
-	Command    []string            // gets the file at its standard input; empty: none
-	As         *syscall.Credential // that the command runs as; nil: as this program
+	Keep       int                 // number of the shard's newest files that stay in Dir
+	Command    []string            // receives the file on its standard input; empty: none
+	As         *syscall.Credential // the user that the command runs as; nil: this program's
 	Recipients []age.Recipient
 }
 
@@ -46,9 +46,9 @@ func NewSchedule(cfg Config, s store.Store, log *slog.Logger) *Schedule {
 }
 
 const (
-	// limit is how long one backup may take.
+	// limit is the timeout of one backup.
 	limit = 10 * time.Minute
-	// again is how soon a failed backup is repeated, at most.
+	// again is the pause before a failed backup is repeated.
 	again = time.Minute
 	// mostWords is how much of a command's output is kept as the reason of its failure.
 	mostWords = 500
@@ -74,7 +74,7 @@ func (s *Schedule) Run(ctx context.Context) {
 }
 
 // untilFirst returns how long the first backup waits: until the newest file in the directory is as
-// old as an interval. A replica that is started again and again makes no more files than one that
+// old as an interval. A replica that is restarted repeatedly must not make more files than one that
 // runs, or it would remove all older ones.
 func (s *Schedule) untilFirst() (wait time.Duration) {
 	if s.cfg.Dir == "" {
@@ -83,7 +83,7 @@ func (s *Schedule) untilFirst() (wait time.Duration) {
 	entries, _ := os.ReadDir(s.cfg.Dir) // a directory that cannot be read makes the backup fail
 	for _, e := range entries {
 		shard, at, ok := splitName(e.Name())
-		if age := s.now().Sub(at); ok && shard == s.cfg.Shard && age >= 0 { // else a clock was ahead
+		if age := s.now().Sub(at); ok && shard == s.cfg.Shard && age >= 0 { // otherwise a clock was ahead
 			wait = max(wait, s.cfg.Every-age)
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Schedule) Once(ctx context.Context) error {
 	return err
 }
 
-// keep puts the content where it belongs, and returns where that is.
+// keep writes the content to its destinations, and returns where that is.
 func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
 	var file bytes.Buffer
 	if err := c.Write(&file, s.cfg.Recipients...); err != nil {
@@ -161,14 +161,15 @@ func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
 	return strings.Join(to, ", "), nil
 }
 
-// hand gives the file to the command.
+// hand passes the file to the command.
 func (s *Schedule) hand(ctx context.Context, c Content, file []byte) error {
 	cmd := exec.CommandContext(ctx, s.cfg.Command[0], s.cfg.Command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: s.cfg.As}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Stdin = bytes.NewReader(file)
-	// Nothing of the coordinator's own environment, which may hold keys and passwords.
+	// The command gets nothing of the coordinator's own environment, which may hold keys and
+	// passwords.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LEASEHOLD_BACKUP_NAME=" +
 			c.FileName(len(s.cfg.Recipients) > 0),
@@ -193,11 +194,11 @@ func (l *lastWords) Write(p []byte) (int, error) {
 
 const (
 	suffix = ".leasehold-backup"
-	// stamp is the time in a file's name.
+	// stamp is the format of the time in a file's name.
 	stamp = "20060102T150405.000Z"
-	// unsent is in the name of the file, in place of time and revision, until the command has taken
-	// it. There is one: a command that fails for days neither fills the disk nor displaces older
-	// files.
+	// unsent replaces time and revision in the file's name until the command has taken the file.
+	// There is only one such file: a command that fails for days neither fills the disk nor
+	// displaces older files.
 	unsent = "unsent"
 )
 
@@ -214,7 +215,7 @@ func (c Content) fileName(which string, encrypted bool) string {
 	return name
 }
 
-// splitName returns of which shard a scheduled backup is, and when it was made.
+// splitName returns the shard and the time of a scheduled backup.
 func splitName(name string) (shard string, at time.Time, ok bool) {
 	name, ok = strings.CutSuffix(strings.TrimSuffix(name, ".age"), suffix)
 	parts := strings.Split(name, "-") // the shard's name may have dashes; then ID, time, revision
@@ -226,13 +227,13 @@ func splitName(name string) (shard string, at time.Time, ok bool) {
 	return strings.Join(parts[:n-3], "-"), at, err == nil
 }
 
-// filePrefix holds the shard's ID: a shard that was created again by mistake pushes no backup of
-// the lost one out.
+// filePrefix includes the shard's ID: a shard that was created again by mistake displaces no backup
+// of the lost one.
 func (c Content) filePrefix() string { return c.Shard + "-" + c.ShardID + "-" }
 
 // drop removes the oldest files of the shard beyond those that are kept. The file of this content
-// is the newest, also where the names of others say that they are younger: a clock that was ahead
-// made them, and they go first.
+// is the newest even if the names of others say that they are younger: a clock that was ahead made
+// them, and they are removed first.
 func (s *Schedule) drop(c Content) error {
 	entries, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
@@ -240,7 +241,7 @@ func (s *Schedule) drop(c Content) error {
 	}
 	own := c.FileName(len(s.cfg.Recipients) > 0)
 	var older, ahead []string
-	for _, e := range entries { // they come in order of name
+	for _, e := range entries { // sorted by name
 		name := e.Name()
 		_, at, ok := splitName(name)
 		switch {

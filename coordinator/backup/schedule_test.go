@@ -86,7 +86,7 @@ func TestACommandThatFailsLeavesOneFile(t *testing.T) {
 	}
 }
 
-// A replica that is started again and again makes no more files than one that runs: else files of
+// A replica that is restarted repeatedly makes no more files than one that runs: otherwise files of
 // minutes would displace files of days.
 //
 // proves DAY-2
@@ -132,7 +132,7 @@ func TestReplicasThatRestartMakeNoMoreBackups(t *testing.T) {
 }
 
 // The file that was just made stays, whatever the names of others say: files of a clock that was
-// ahead go first.
+// ahead are removed first.
 //
 // proves DAY-2, SAFE-13
 func TestBackupsAfterAClockWasAhead(t *testing.T) {
@@ -164,7 +164,7 @@ func TestBackupsAfterAClockWasAhead(t *testing.T) {
 	}
 }
 
-// proves DAY-2: what a command writes takes no more memory than the words that are kept
+// proves DAY-2: a command's output takes no more memory than the part that is kept
 func TestACommandThatWritesWithoutEnd(t *testing.T) {
 	s, keys := filled(t)
 	cfg := backup.Config{

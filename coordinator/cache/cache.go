@@ -15,8 +15,8 @@ type Content struct {
 	Served     store.Versioned[store.Served]
 	Leaders    map[string]store.KV
 	Replicas   map[string]store.Versioned[store.Replica]
-	Groups     map[string]store.KV // raw: the leader decides whether a spec is valid
-	Static     map[string]store.KV // raw
+	Groups     map[string]store.KV // undecoded: the leader decides whether a spec is valid
+	Static     map[string]store.KV // undecoded
 	Status     map[string]store.Versioned[store.Status]
 	Slots      map[string]map[int]store.Versioned[store.Slot]
 	Instances  map[string]store.Versioned[store.Instance]
@@ -29,11 +29,11 @@ type Content struct {
 	Strays     map[string]store.Versioned[store.Stray]
 	Claiming   map[string]map[string]bool // IDs of strays by the group that their claims name
 	Secrets    map[string]store.Versioned[store.Secret]
-	Turns      map[string]store.Revision                   // of each group, as its key was written last
+	Turns      map[string]store.Revision                   // the last written value of each group's key
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
-	// Records that are only shown, and decide nothing. An unreadable value is left out: its writer
-	// rewrites it.
+	// Records that are only displayed, and decide nothing. An unreadable value is left out: its
+	// writer rewrites it.
 	Backup   store.Versioned[store.Backup]
 	Webhooks map[string]store.Versioned[store.Webhook]
 	Extras   map[string]store.Versioned[store.Extra]
@@ -71,7 +71,7 @@ type Listener interface {
 	Listed(*Content)
 	// Changed reports the changes of one or several revisions.
 	Changed(*Content, []Change)
-	// Interrupted reports that the content is out of date from now on, until Listed.
+	// Interrupted reports that the content is out of date until Listed.
 	Interrupted(error)
 }
 
@@ -122,15 +122,15 @@ func (p *Cache) View(read func(*Content)) bool {
 }
 
 // Heard returns when etcd last sent anything, progress included, and what interrupts the watch, if
-// anything does.
+// anything.
 func (p *Cache) Heard() (time.Time, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.heard, p.interrupted
 }
 
-// Listen calls a listener for every change from now on, beginning with Listed if there is content.
-// The returned function ends that; after it has returned, the listener is not called again.
+// Listen calls a listener for every later change, beginning with Listed if there is content. The
+// returned function ends that; after it has returned, the listener is not called again.
 func (p *Cache) Listen(l Listener) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
 	}
 }
 
-// follower is the cache as store.Follow sees it.
+// follower is the cache as store.Follow uses it.
 type follower Cache
 
 // Part adds a part of a listing, beside the content that others still read.
@@ -193,8 +193,8 @@ func (f *follower) Reset(rev store.Revision) {
 	}
 }
 
-// age is for how long the content was not brought up to date. The monotonic clock stands still
-// while the machine sleeps, and leases do not.
+// age returns for how long the content was not updated. The monotonic clock stops while the machine
+// sleeps, but leases do not.
 func (f *follower) age() time.Duration {
 	now := time.Now()
 	return max(now.Sub(f.heard), now.Round(0).Sub(f.heard.Round(0)))

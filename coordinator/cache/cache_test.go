@@ -71,7 +71,7 @@ func (w *world) instance(id string, phase store.Phase) store.Revision {
 		string(store.Encode(store.Instance{Schema: store.Schema, ID: id, Group: "web", Phase: phase})))
 }
 
-// equalsListing checks that the content, changed step by step, is what a fresh listing shows.
+// equalsListing checks that the content, changed step by step, equals a new listing.
 func (w *world) equalsListing() {
 	w.t.Helper()
 	l, err := w.store.List(w.t.Context(), keys.Prefix(), 0)
@@ -156,8 +156,8 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 	})
 }
 
-// A record of a newer schema, or one that is torn, is told as unreadable, whether it comes as a
-// change or in a listing; what was known of it is forgotten by neither.
+// A record of a newer schema, or a torn one, is reported as unreadable, both as a change and in a
+// listing; neither forgets its former value.
 //
 // proves SAFE-3, SAFE-16
 func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
@@ -178,7 +178,7 @@ func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
 		}
 		check()
 		w.followed.Faults().StallWatches()
-		<-time.After(5 * time.Second) // silence: all is listed anew
+		<-time.After(5 * time.Second) // silence: everything is listed again
 		w.followed.Faults().ReleaseWatches()
 		<-time.After(time.Second)
 		check()
@@ -192,7 +192,7 @@ func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
 	})
 }
 
-// listener writes down what it is told.
+// listener records its calls.
 type listener struct {
 	name string
 	mu   *sync.Mutex
@@ -250,7 +250,7 @@ func TestListenersHearEverythingInOrder(t *testing.T) {
 		hears("a alive/web-1 of web", "a alive/web-1 of web was open", "a alive/web-1 of web deleted was lost",
 			"a requests/r of web", "a slots/web/1 of web", "a instances/web-1 of web deleted")
 
-		// Compacted while it was not listening: interrupted, then all anew.
+		// Compacted while it was not listening: interrupted, then everything is listed again.
 		w.followed.Faults().StallWatches()
 		w.instance("web-2", store.Pending)
 		w.instance("web-3", store.Pending)
@@ -264,7 +264,7 @@ func TestListenersHearEverythingInOrder(t *testing.T) {
 	})
 }
 
-// Numbers alone are no news; health, a boot, and what the agent has done or heard are. So is a
+// Numbers alone are no news; health, a boot, and what the agent has done or received are. So is a
 // workload that becomes idle: planned work waits for it.
 //
 // proves BUSY-1
@@ -381,7 +381,7 @@ func TestThereIsNothingToViewBeforeTheFirstListing(t *testing.T) {
 	}
 }
 
-// A setting beyond its range leaves the last good one in force, also when all is read anew.
+// A setting beyond its range leaves the last good one in force, also after another listing.
 //
 // proves REC-20
 func TestTheLastGoodSettingsStay(t *testing.T) {
@@ -414,7 +414,7 @@ func TestTheLastGoodSettingsStay(t *testing.T) {
 		}
 		w.followed.Faults().ReleaseWatches()
 		<-time.After(time.Second)
-		holds("read anew", "7s", "create_rate provider_poll")
+		holds("read again", "7s", "create_rate provider_poll")
 		w.commit(store.Delete(keys.Shard()))
 		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{"provider_poll":"-1s"}}`)
 		holds("gone meanwhile", "7s", "provider_poll")

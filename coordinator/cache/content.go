@@ -38,7 +38,7 @@ func NewContent() *Content {
 	}
 }
 
-// FromListing makes the content that a listing of a whole shard shows.
+// FromListing returns the content for a listing of a whole shard.
 func FromListing(keys store.Keys, l store.Listing) *Content {
 	c := NewContent()
 	c.Take(keys, l.KVs)
@@ -81,7 +81,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 		change.Same = !e.Deleted
 	case store.KindTokens, store.KindJoined, store.KindSecrets: // only gateways read them
 		change.Same = true
-	case store.KindBackup, store.KindWebhooks, store.KindExtras: // only shown
+	case store.KindBackup, store.KindWebhooks, store.KindExtras: // only displayed
 		change.Same = true
 	}
 	if kind == store.KindGone {
@@ -113,7 +113,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 }
 
 // sameVerdict reports whether two reports agree in everything that others act on. An optional check
-// counts as well: by one of them the planner knows that a workload is idle (BUSY-1).
+// counts too: it may tell the planner that a workload is idle (BUSY-1).
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
@@ -123,7 +123,7 @@ func sameVerdict(a, b store.Report) bool {
 		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
 }
 
-// groupOf returns which group a key concerns, as far as the content shows it.
+// groupOf returns the group of a key, as far as the content shows it.
 func (c *Content) groupOf(kind, name string) string {
 	switch kind {
 	case store.KindGroups, store.KindStatic, store.KindStatus:
@@ -216,7 +216,7 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		err = decode(kv, func(v store.Versioned[store.Gone]) { c.takeNote(keys.OfGone(name), v) })
 	case store.KindSecrets:
 		err = decode(kv, func(v store.Versioned[store.Secret]) {
-			v.Record.Name = name // the key is the truth, and a ciphertext of another name does not open
+			v.Record.Name = name // the key is authoritative; a ciphertext of another name does not decrypt
 			c.Secrets[name] = v
 		})
 	case store.KindBackup, store.KindWebhooks, store.KindExtras:

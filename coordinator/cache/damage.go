@@ -9,36 +9,36 @@ import (
 
 // Spoiled is what is known of a key whose value cannot be read.
 type Spoiled struct {
-	Modified store.Revision // of the value that cannot be read
+	Modified store.Revision // revision of the unreadable value
 	Lease    store.LeaseID
-	Newer    bool // a newer program wrote it: it must not be overwritten
+	Newer    bool // a newer program wrote it, so it must not be overwritten
 }
 
 // Missing is a lost record: the cache has read it, it is absent, and there is no note that it was
 // deleted on purpose.
 type Missing struct {
 	Kind, Name string
-	Last       store.Revision // of the record when it was read last
-	At         store.Revision // at which the record was seen to be absent
+	Last       store.Revision // revision of the record when it was last read
+	At         store.Revision // revision at which the record was found absent
 	Instance   *store.Instance
 	Status     *store.Versioned[store.Status]
 }
 
-// Note is what the cache keeps of a store.Gone.
+// Note is the part of a store.Gone that the cache keeps.
 type Note struct {
-	Revision store.Revision // of what was deleted
-	Modified store.Revision // of the note itself
+	Revision store.Revision // revision of what was deleted
+	Modified store.Revision // revision of the note itself
 	Group    string
 }
 
 // Counts reports whether the note is about the record that was last read at a revision, and not
-// about an earlier record under the same key.
+// about an earlier record with the same key.
 func (n Note) Counts(last store.Revision) bool {
 	return n.Modified != 0 && (n.Revision >= last || n.Revision == 0)
 }
 
-// DeletedOnPurpose reports whether a key is absent because it was deleted on purpose: last is the
-// newest revision of it that anything remembers.
+// DeletedOnPurpose reports whether a key is absent because it was deleted on purpose: last is its
+// newest known revision.
 func (c *Content) DeletedOnPurpose(key string, last store.Revision) bool {
 	n, there := c.Gone[key]
 	return there && n.Counts(last)
@@ -81,8 +81,8 @@ func (c *Content) noteMissing(keys store.Keys, kind, name, key string) {
 }
 
 // remember returns what is known of a record whose loss is damage: false for other records, and for
-// those that were never read. Alive keys, reports, turns, requests and tokens come and go. SAFE-10
-// covers a group's spec.
+// those that were never read. Alive keys, reports, turns, requests and tokens are transient.
+// SAFE-10 covers a group's spec.
 func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	m := Missing{Kind: kind, Name: name, At: c.Revision + 1}
 	switch kind {
@@ -113,7 +113,7 @@ func (c *Content) protects(keys store.Keys, group string) bool {
 	return c.Missing[keys.Status(group)].Status != nil
 }
 
-// forgiveMissing forgets the missing instances of a group: a leader of the release before has
+// forgiveMissing forgets the missing instances of a group: a leader of the previous release has
 // written its status, so it may have deleted them before that.
 func (c *Content) forgiveMissing(group string) {
 	for key, m := range c.Missing {
@@ -223,4 +223,24 @@ func keep[T any](to, from map[string]T, name string) {
 	if v, there := from[name]; there {
 		to[name] = v
 	}
+}
+
+// Uncounted returns how many of the records of a group that a leader has counted are missing
+// without a trace: they are neither present nor among the known losses, and were neither deleted on
+// purpose since then nor accepted as lost by an operator.
+func (c *Content) Uncounted(group string, known int) int {
+	status := c.Status[group].Record
+	if status.Records == nil {
+		return 0
+	}
+	if r := c.Shard.Record.Reviewed; r != nil && status.Counted <= r.Seen {
+		return 0
+	}
+	missing := *status.Records - len(c.ByGroup[group]) - known
+	for _, n := range c.GoneIn[group] {
+		if n.Modified > status.Counted {
+			missing--
+		}
+	}
+	return max(0, missing)
 }

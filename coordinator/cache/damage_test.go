@@ -89,7 +89,7 @@ func TestMissingRecords(t *testing.T) {
 						}
 						c.do(w, was)
 						if unseen {
-							<-time.After(5 * time.Second) // silence: all is listed anew
+							<-time.After(5 * time.Second) // silence: everything is listed again
 							w.followed.Faults().ReleaseWatches()
 							<-time.After(time.Second)
 						}

@@ -18,8 +18,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// context comes before what is signed. A certificate begins with another byte, so nothing can be
-// both.
+// context precedes what is signed. A certificate begins with another byte, so nothing can be both.
 const context = "leasehold claim v1\x00"
 
 // sealed is a claim with its seal, as agents keep it.
@@ -43,7 +42,7 @@ func Of(shard string, i store.Instance) store.Claim {
 	}
 }
 
-// Same reports whether two claims say the same, whenever each was sealed.
+// Same reports whether two claims have the same content, regardless of when they were sealed.
 func Same(a, b store.Claim) bool {
 	if !a.Created.Equal(b.Created) {
 		return false
@@ -79,7 +78,7 @@ func Seal(c store.Claim, authority *x509.Certificate, key crypto.Signer) ([]byte
 	return out, nil
 }
 
-// Open reads a sealed claim, if an authority that is believed has sealed it.
+// Open reads a sealed claim if a trusted authority has sealed it.
 func Open(data []byte, trust identity.Trust) (store.Claim, error) {
 	s, c, err := read(data)
 	if err != nil {
@@ -98,8 +97,8 @@ func Open(data []byte, trust identity.Trust) (store.Claim, error) {
 	return c, nil
 }
 
-// Peek reads a claim without looking at its signature, and the fingerprint of the authority that it
-// names. What it says proves nothing.
+// Peek reads a claim without verifying its signature, and the fingerprint of the authority that it
+// names. The result proves nothing.
 func Peek(data []byte) (c store.Claim, issuer string, err error) {
 	s, c, err := read(data)
 	return c, s.Issuer, err
@@ -122,7 +121,7 @@ func read(data []byte) (sealed, store.Claim, error) {
 
 func signed(claim []byte) []byte { return append([]byte(context), claim...) }
 
-// algorithmOf is how a key of an authority signs.
+// algorithmOf returns the signature algorithm of an authority's key.
 func algorithmOf(key crypto.PublicKey) (x509.SignatureAlgorithm, crypto.Hash) {
 	switch key.(type) {
 	case *ecdsa.PublicKey:

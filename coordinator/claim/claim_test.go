@@ -106,7 +106,7 @@ func TestWhatIsNoSealIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range sealed { // whatever byte is another
+	for i := range sealed { // with any byte changed
 		spoiled := bytes.Clone(sealed)
 		spoiled[i] ^= 1
 		// some bits of base64 say nothing

@@ -6,12 +6,12 @@
 //
 //   - A seal is a signature by an agents' authority over the claim and a context of its own: it is
 //     never a certificate, and no certificate is a seal.
-//   - It names its authority and holds for as long as that is believed. It does not end with the
+//   - It names its authority and is valid as long as that is trusted. It does not expire with the
 //     authority's certificate: a claim is read when records are lost, which may be long after it
 //     was made.
 //   - Only the shard and the instance that a claim names may use it; the caller compares them.
 //
 // # What it does not do
 //
-// It decides nothing: a claim says what was true when it was sealed.
+// It makes no decision: a claim says what was true when it was sealed.
 package claim

@@ -12,12 +12,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Group is a directory's entry for one group. It never changes.
+// Group is a directory's entry for one group. It is immutable.
 type Group struct {
 	Name      string
 	Endpoints []Endpoint // in order of their instances' IDs
-	// Withheld: this replica has never known all instances of the group (see Incomplete). It has no
-	// answer, since a client would drop those that are missing from it.
+	// Withheld means that this replica has never known all instances of the group (see Incomplete).
+	// It gives no answer, since a client would drop the missing ones.
 	Withheld bool
 }
 
@@ -26,7 +26,7 @@ type Group struct {
 type Directory struct {
 	cache *cache.Cache
 
-	groups atomic.Pointer[map[string]*Group] // nil: the shard has not been read. A map is never changed once it is here
+	groups atomic.Pointer[map[string]*Group] // nil: the shard has not been read. A published map is never modified
 
 	mu      sync.Mutex
 	changed func([]string)
@@ -35,13 +35,13 @@ type Directory struct {
 	wake    chan struct{}
 }
 
-// NewDirectory makes a directory that is empty until it runs.
+// NewDirectory returns a directory that is empty until it runs.
 func NewDirectory(c *cache.Cache) *Directory {
 	return &Directory{cache: c, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // OnChange registers a function that is called, one call at a time, with the names of groups that
-// have changed, appeared or disappeared, once Find returns the new values. It is set before Run.
+// have changed, appeared or disappeared, once Find returns the new values. Call it before Run.
 func (d *Directory) OnChange(changed func(groups []string)) { d.changed = changed }
 
 // Run follows the cache until ctx ends.
@@ -85,7 +85,7 @@ func (d *Directory) Names() []string {
 	return names
 }
 
-// Age returns the time since etcd last answered: the directory is as of then.
+// Age returns the time since etcd last answered: the directory is that old.
 func (d *Directory) Age() time.Duration {
 	heard, _ := d.cache.Heard()
 	if heard.IsZero() {
@@ -94,11 +94,11 @@ func (d *Directory) Age() time.Duration {
 	return max(0, time.Since(heard))
 }
 
-// StaleAfter is the age from which a replica says that its answers are old. etcd reports progress
-// more often.
+// StaleAfter is the age from which a replica marks its answers as old. etcd reports progress more
+// often.
 const StaleAfter = 3 * time.Second
 
-// update computes what is dirty.
+// update computes the dirty groups.
 func (d *Directory) update() {
 	d.mu.Lock()
 	dirty, all := d.dirty, d.all
@@ -167,7 +167,7 @@ func (d *Directory) mark(groups []string, all bool) {
 	}
 }
 
-// listener is the directory as the cache sees it.
+// listener implements cache.Listener for the directory.
 type listener Directory
 
 func (l *listener) Listed(*cache.Content) { (*Directory)(l).mark(nil, true) }
@@ -188,7 +188,7 @@ func (l *listener) Changed(c *cache.Content, changes []cache.Change) {
 		case store.KindInstances:
 			of := c.Instances[change.Name].Record.Group
 			groups = append(groups, change.Group, of)
-			if change.Group == "" && of == "" { // one that was never read: it may be of any group
+			if change.Group == "" && of == "" { // one that was never read may be of any group
 				all = true
 			}
 		case store.KindReports:
@@ -213,8 +213,8 @@ func lostGroup(c *cache.Content, id string) string {
 	return ""
 }
 
-// Knows reports whether a group of that name exists, or remains of one: lost records count, because
-// a group with lost records is damaged, not deleted.
+// Knows reports whether a group of that name exists or something remains of one: lost records
+// count, because a group with lost records is damaged, not deleted.
 func Knows(c *cache.Content, group string) bool {
 	_, spec := c.Groups[group]
 	_, static := c.Static[group]
@@ -230,7 +230,7 @@ func Knows(c *cache.Content, group string) bool {
 	return false
 }
 
-// Groups returns the names of all groups that Knows knows, in order.
+// Groups returns the names of all groups that Knows reports, in order.
 func Groups(c *cache.Content) []string {
 	names := c.GroupNames()
 	for name := range c.ByGroup {

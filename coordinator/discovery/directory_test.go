@@ -72,9 +72,9 @@ func (p *played) shown(of string) string {
 	return strings.Join(all, " ")
 }
 
-// proves LB-4, SAFE-18: whatever happens to a shard, in whatever order, an instance is in service
-// if the last readable record says that it runs and the last readable report does not say that it
-// is unhealthy; and a directory that follows changes shows that, and tells of each change
+// proves LB-4, SAFE-18: for any events in any order, an instance is in service if the last readable
+// record says that it runs and the last readable report does not say that it is unhealthy; a
+// directory that follows changes shows that, and reports each change
 func TestOnlyEvidenceTakesOut(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		// all of them first: a bubble ends by itself
@@ -239,7 +239,7 @@ func play(t *testing.T, events []event) string {
 	return ""
 }
 
-// proves LB-4: only groups with changes are computed, and told
+// proves LB-4: only groups with changes are computed and reported
 func TestOnlyChangedGroupsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New(memstore.Config{})

@@ -1,14 +1,15 @@
-// Package discovery says where the healthy instances of a shard are reached, for clients that find
-// them without a load balancer (LB-4).
+// Package discovery returns the addresses of the healthy instances of a shard, for clients that
+// find them without a load balancer (LB-4).
 //
 // # Invariants
 //
-//   - It reads only a replica's cache, so it answers while etcd is away, with the last known state.
+//   - It reads only a replica's cache, so it answers with the last known state while etcd is
+//     unreachable.
 //   - Only positive evidence takes an instance out: its record says that it drains or is removed,
 //     or its own report says that it is unhealthy. A lost lease, a storm, a hold and lost or
 //     unreadable records take out nothing (SAFE-18).
-//   - A group of which this replica does not know all instances has no answer, rather than one
-//     that leaves them out.
+//   - For a group of which this replica does not know all instances there is no answer, rather than
+//     an incomplete one.
 package discovery
 
 import (
@@ -28,7 +29,7 @@ type Endpoint struct {
 	Group    string
 	Slot     int // -1 for an instance on demand
 	Zone     string
-	// Address is where the workload is reached, as the provider says: a host, or HOST:PORT.
+	// Address is the workload's address, as the provider reports it: a host, or HOST:PORT.
 	Address string
 }
 
@@ -56,7 +57,7 @@ func (e Endpoint) IP() (netip.AddrPort, bool) {
 }
 
 // Endpoints returns the instances in service of some groups, or of all if none is named, in order
-// of their IDs. An instance is in service once it runs and its provider has said where it is.
+// of their IDs. An instance is in service once it runs and its provider has reported its address.
 func Endpoints(c *cache.Content, groups ...string) []Endpoint {
 	var out []Endpoint
 	add := func(rec *store.Instance) {

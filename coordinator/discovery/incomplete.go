@@ -8,8 +8,8 @@ import (
 )
 
 // Incomplete reports whether records of a group are lost or unreadable that this replica has never
-// read: the instances that they were of may be in service, and Endpoints leaves them out. A replica
-// that has started after the loss knows only from others that there is one (SAFE-18).
+// read: their instances may be in service, and Endpoints leaves them out. A replica that started
+// after the loss learns of it only from others (SAFE-18).
 func Incomplete(c *cache.Content, group string) bool {
 	if len(c.Unreadable) > 0 && unreadable(c, group) {
 		return true
@@ -24,11 +24,10 @@ func Incomplete(c *cache.Content, group string) bool {
 			inMemory++
 		}
 	}
-	return uncounted(c, group, status.Record, inMemory) || named(c, status.Record)
+	return c.Uncounted(group, inMemory) > 0 || named(c, status.Record)
 }
 
-// Acknowledged returns the revision up to which an operator knows what was lost, and has accepted
-// it.
+// Acknowledged returns the revision up to which an operator has accepted losses.
 func Acknowledged(c *cache.Content) store.Revision {
 	if r := c.Shard.Record.Reviewed; r != nil {
 		return r.Seen
@@ -56,7 +55,7 @@ func unreadable(c *cache.Content, group string) bool {
 	return false
 }
 
-// claimed reports whether an agent without a record says that it is of the group.
+// claimed reports whether an agent without a record claims to belong to the group.
 func claimed(c *cache.Content, group string) bool {
 	for id := range c.Claiming[group] {
 		if _, recorded := c.Instances[id]; !recorded {
@@ -66,27 +65,12 @@ func claimed(c *cache.Content, group string) bool {
 	return false
 }
 
-// uncounted reports whether a leader has counted more records of the group than there are, those in
-// memory and those that were deleted on purpose since then included.
-func uncounted(c *cache.Content, group string, status store.Status, inMemory int) bool {
-	if status.Records == nil || status.Counted <= Acknowledged(c) && Acknowledged(c) != 0 {
-		return false
-	}
-	missing := *status.Records - len(c.ByGroup[group]) - inMemory
-	for _, n := range c.GoneIn[group] {
-		if n.Modified > status.Counted {
-			missing--
-		}
-	}
-	return missing > 0
-}
-
 // named reports whether a leader has named a lost record that this replica has never read.
 func named(c *cache.Content, status store.Status) bool {
 	for i := range status.Damaged {
 		d := &status.Damaged[i]
 		if d.Instance == "" || d.Reviewed(&c.Shard.Record) || c.DeletedOnPurpose(d.Key, d.Last) {
-			continue // what is only counted is in Records
+			continue // losses without a name are counted in Records
 		}
 		_, recorded := c.Instances[d.Instance]
 		if _, inMemory := c.Missing[d.Key]; !recorded && !inMemory && c.Unreadable[d.Key] == "" {

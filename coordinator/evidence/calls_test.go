@@ -108,7 +108,7 @@ func TestWhatACreateTells(t *testing.T) {
 }
 
 // Waits double from a second to a minute, and the zone of a creation that failed three times in a
-// row is passed over; a success begins anew.
+// row is passed over; a success starts over.
 //
 // proves REC-9
 func TestFailuresInARow(t *testing.T) {
@@ -258,7 +258,7 @@ func TestTheNextRestartAsksAgain(t *testing.T) {
 	for _, c := range []struct {
 		token   string
 		missing bool
-		moved   bool // the phase began anew
+		moved   bool // the phase started over
 	}{{"first", true, false}, {"second", false, true}, {"second", false, false}} {
 		w.evidence.Restarted("web-0", "first", provider.ErrNotFound)
 		if c.token == "second" && !c.moved {
@@ -276,7 +276,7 @@ func TestTheNextRestartAsksAgain(t *testing.T) {
 				w.now.Sub(in.PhaseStart))
 		}
 		if !c.moved && in.PhaseStart.Equal(w.now) {
-			t.Errorf("with the same restart %s its phase began anew", c.token)
+			t.Errorf("with the same restart %s its phase started over", c.token)
 		}
 	}
 }

@@ -360,33 +360,18 @@ func (e *Evidence) providersOf(c *cache.Content, g *plan.Group) (providers []str
 // nothing else is known.
 func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string]store.Damaged) {
 	status := c.Status[group].Record
-	if status.Records == nil {
-		return
-	}
-	there := len(c.ByGroup[group])
-	if there >= *status.Records {
-		return
-	}
-	if r := c.Shard.Record.Reviewed; r != nil && status.Counted <= r.Seen {
-		return
-	}
-	missing := *status.Records - there
+	lost := 0
 	for _, d := range found {
 		if _, remembered := c.Instances[d.Instance]; !remembered {
-			missing--
+			lost++
 		}
 	}
-	for _, n := range c.GoneIn[group] {
-		if n.Modified > status.Counted {
-			missing--
-		}
-	}
-	for i := range missing {
+	for i := range c.Uncounted(group, lost) {
 		d := store.Damaged{
 			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost,
 			Since: e.cfg.Now().UTC(), Seen: status.Counted,
 			Cause: store.Cause{
-				Kind: store.CauseRecordsLost, Limit: *status.Records, Count: there, Revision: status.Counted,
+				Kind: store.CauseRecordsLost, Limit: *status.Records, Count: len(c.ByGroup[group]), Revision: status.Counted,
 			},
 		}
 		found[d.Key] = d

@@ -40,7 +40,7 @@ func TestWhatBeginsGrace(t *testing.T) {
 		{"the replica had one more", func() { w.put(keys.Replica("r"), replica(4, slow)) }, "replica r: etcd was slow"},
 		{"which it says again", func() { w.put(keys.Replica("r"), replica(4, slow)) }, ""},
 		{"it has one more and does not say which", func() { w.put(keys.Replica("r"), replica(5, nil)) }, ""},
-		{"it began anew", func() { w.put(keys.Replica("r"), replica(0, nil)) }, ""},
+		{"it started over", func() { w.put(keys.Replica("r"), replica(0, nil)) }, ""},
 		{"its first one", func() { w.put(keys.Replica("r"), replica(1, slow)) }, "replica r: etcd was slow"},
 		{"it vanishes", func() { w.remove(keys.Replica("r")) }, "replica r vanished"},
 		{"it is back with one", func() { w.put(keys.Replica("r"), replica(1, slow)) }, "replica r: etcd was slow"},
@@ -48,7 +48,7 @@ func TestWhatBeginsGrace(t *testing.T) {
 		{"a hold goes on", func() { w.put(keys.Shard(), held) }, ""},
 		{"a hold is released", func() { w.put(keys.Shard(), shard) }, "the shard's hold was released"},
 		{"nothing was held", func() { w.put(keys.Shard(), shard) }, ""},
-		{"all is listed anew", func() { w.evidence.Listed(w.content) }, "the watch was interrupted"},
+		{"all is listed again", func() { w.evidence.Listed(w.content) }, "the watch was interrupted"},
 		{"a leader is disturbed", func() { w.evidence.Disturb("a replica stood still") }, "a replica stood still"},
 	} {
 		w.pass(time.Hour)

@@ -63,7 +63,7 @@ type Evidence struct {
 	refusals map[plan.Refused]refusal
 	counts   map[string]int      // disturbances of other replicas
 	agents   []plan.AgentVersion // as they were seen last
-	noneAway bool                // likewise
+	noneAway bool                // as last seen
 	unnoted  time.Time           // when a replica last had agents without a record that it could not note
 	traffic  traffic
 	readings map[string]map[string]query.Reading // by group and source

@@ -91,7 +91,7 @@ func TestWhatIsKnownOfAnExtra(t *testing.T) {
 	for _, key := range []string{keys.Group("group"), keys.Static("file"), keys.Status("status"), keys.Group("db")} {
 		w.put(keys.Gone(key), store.Gone{Schema: store.Schema})
 	}
-	w.put(keys.Group("db"), spec("db")) // made anew
+	w.put(keys.Group("db"), spec("db")) // created again
 	w.lead()
 	w.stray("web-7-claims", "web", 1)
 	w.stray("db-5-claims", "web", 1)

@@ -319,7 +319,7 @@ func TestGroupsArePlannedInOrderAfterADisturbance(t *testing.T) {
 	}
 }
 
-// A group's spec is read anew after it was gone, also if the same revision is there again; and a
+// A group's spec is read again after it was gone, also if the same revision is there again; and a
 // group that says nothing at all is not paused.
 //
 // proves SAFE-10

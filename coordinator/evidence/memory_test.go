@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// relist has the watch interrupted, and all keys listed anew but those that are left out.
+// relist has the watch interrupted, and all keys listed again but those that are left out.
 func (w *world) relist(without ...string) {
 	var kvs []store.KV
 	take := func(key string, rec any, rev store.Revision) {
@@ -423,7 +423,7 @@ func TestTheOnlyUnreadableInstanceIsLeftOut(t *testing.T) {
 }
 
 // A snapshot of a group costs no more than what has changed since the last: no new places, and
-// nothing put together anew.
+// nothing put together again.
 func TestASnapshotOfAnUnchangedGroupCostsLittle(t *testing.T) {
 	w := newWorld(t)
 	w.shard(2, 100)

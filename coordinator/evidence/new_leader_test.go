@@ -38,7 +38,7 @@ func TestWhatANewLeaderFinds(t *testing.T) {
 	w.pass(time.Minute)
 	w.put(keys.Instance("web-1"), restarting)
 	if got := w.instance("web", "web-1").PhaseStart; !got.Equal(epoch.Add(-time.Hour)) {
-		t.Errorf("the same restart began its phase anew: %s", got)
+		t.Errorf("the same restart began its phase again: %s", got)
 	}
 	w.run("web", "web-2") // not there when we began: nothing of it was called by another leader
 	if in := w.instance("web", "web-2"); !in.Calls.AbsentFrom.IsZero() || !in.PhaseStart.Equal(w.now) {
@@ -47,7 +47,7 @@ func TestWhatANewLeaderFinds(t *testing.T) {
 	restarting.Restart = nil
 	w.put(keys.Instance("web-1"), restarting)
 	if got := w.instance("web", "web-1").PhaseStart; !got.Equal(epoch.Add(-time.Hour)) {
-		t.Errorf("the restart is over, and its phase began anew: %s", got)
+		t.Errorf("the restart is over, and its phase started over: %s", got)
 	}
 }
 

@@ -204,6 +204,6 @@ func TestPostponed(t *testing.T) {
 		t.Errorf("known of its calls: %+v", calls)
 	}
 	if dirty := w.evidence.TakeDirty(1<<40, w.now); !slices.Contains(dirty, "web") {
-		t.Errorf("to be planned anew: %v", dirty)
+		t.Errorf("to be planned again: %v", dirty)
 	}
 }

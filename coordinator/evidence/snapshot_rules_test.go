@@ -139,7 +139,7 @@ func TestExtraMachinesOfPausedGroups(t *testing.T) {
 	}
 }
 
-// An instance that enters another phase begins its time anew; one whose record changes otherwise
+// An instance that enters another phase restarts its time; one whose record changes otherwise
 // does not.
 //
 // proves SAFE-13

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	look      = 200 * time.Millisecond // how often the heap is looked at
-	lookAgain = 10 * time.Millisecond  // likewise, while a collection is under way
-	mostWait  = 3 * time.Second        // a handshake has six
+	look      = 200 * time.Millisecond // interval for looking at the heap
+	lookAgain = 10 * time.Millisecond  // the same during a collection
+	mostWait  = 3 * time.Second        // less than the six seconds of a handshake
 )
 
-// How large a heap is, in bytes that are kept.
+// Sizes of a heap, in live bytes.
 const (
-	large = 64 << 20  // what is smaller is looked through in no time
-	huge  = 640 << 20 // what is larger takes half a second or more: so that is done more rarely, for more memory
+	large = 64 << 20  // smaller heaps are marked in no time
+	huge  = 640 << 20 // larger heaps take half a second or more, and are collected more rarely for more memory
 )
 
-// What may be made before the next collection is through, in percent of what is kept: Go begins it
-// at seven tenths of that at the earliest, we at two thirds. Memory beyond it goes back to the
-// system.
+// How much may be allocated before the next collection has ended, in percent of the live heap. Go
+// begins it at seven tenths of that at the earliest, we at two thirds. Memory beyond it is returned
+// to the system.
 const (
 	roomSmall = 100 // Go's own
 	roomLarge = 50
@@ -39,7 +39,7 @@ func room(kept uint64) int {
 	}
 }
 
-// Collector collects a process's garbage. There is one in a process.
+// Collector collects a process's garbage. There is one per process.
 type Collector struct {
 	heap heap
 	log  *slog.Logger
@@ -48,10 +48,10 @@ type Collector struct {
 	gate chan struct{} // nil: open
 }
 
-// New makes a collector that does nothing yet.
+// New returns a collector that does nothing until Run.
 func New(log *slog.Logger) *Collector { return &Collector{heap: goHeap{}, log: log} }
 
-// Run collects until ctx ends. bearable says for how long reports may wait.
+// Run collects until ctx ends. bearable returns for how long reports may wait.
 func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -71,18 +71,17 @@ func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 		}
 		s := c.heap.size()
 		if given != room(s.kept) {
-			give(room(s.kept)) // which changes the goal
+			give(room(s.kept)) // it changes the goal
 		} else if s.kept >= large && due(s) {
 			c.collect(ctx, min(bearable(), mostWait))
 		}
 	}
 }
 
-// due reports whether a collection is to be begun, before Go begins one.
+// due reports whether to begin a collection, before Go begins one.
 func due(s size) bool { return s.goal > s.kept && s.now >= s.kept+(s.goal-s.kept)/3*2 }
 
-// collect has all garbage collected, and reports wait until what is kept has been found, or for
-// most.
+// collect runs a collection. Reports wait until its mark phase has ended, or for most.
 func (c *Collector) collect(ctx context.Context, most time.Duration) {
 	began, before := time.Now(), c.heap.collections()
 	c.shut()
@@ -94,11 +93,11 @@ func (c *Collector) collect(ctx context.Context, most time.Duration) {
 	c.found(ctx, before, most)
 	c.open()
 	waited := time.Since(began)
-	<-done // what is not kept is given back beside everything else
+	<-done // the sweep runs beside everything else
 	c.log.Debug("garbage collected", "reports_waited", waited, "took", time.Since(began))
 }
 
-// found waits until another collection than before has found what is kept.
+// found waits until the mark phase of the next collection has ended.
 func (c *Collector) found(ctx context.Context, before uint64, most time.Duration) {
 	over := time.NewTimer(most)
 	defer over.Stop()
@@ -128,7 +127,7 @@ func (c *Collector) open() {
 	c.gate = nil
 }
 
-// closed is what to wait for; nil: nothing.
+// closed returns a channel to wait for; nil: none.
 func (c *Collector) closed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -78,7 +78,7 @@ func collecting(t *testing.T, bearable time.Duration) (*Collector, *fakeHeap) {
 	return c, h
 }
 
-// reading reads all that comes on a connection of the collector's, and tells of each piece.
+// reading reads everything from one of the collector's connections, and reports each piece.
 func reading(t *testing.T, c *Collector) (theirs net.Conn, came <-chan string) {
 	ours, theirs := net.Pipe()
 	l := c.Listener(&oneConn{conn: ours})
@@ -193,8 +193,8 @@ func TestWhatIsNoneOfOurBusiness(t *testing.T) {
 	}
 }
 
-// A huge heap is collected more rarely, one that is merely large more often than by Go, which has
-// its own at the end.
+// A huge heap is collected more rarely, and a large one more often, than by Go, which has its own
+// settings again at the end.
 func TestRoomIsGivenByWhatIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHeap{end: make(chan struct{})}

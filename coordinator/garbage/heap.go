@@ -7,18 +7,18 @@ import (
 	"runtime/metrics"
 )
 
-// size is a heap's, in bytes.
+// size describes a heap, in bytes.
 type size struct {
-	kept uint64 // what the last collection left
+	kept uint64 // live after the last collection
 	now  uint64
-	goal uint64 // with which Go wants the next one to be through
+	goal uint64 // size at which Go wants the next collection to have ended
 }
 
-// heap is Go's, and a simulated one in tests.
+// heap is Go's heap, or a simulated one in tests.
 type heap interface {
 	size() size
-	collections() uint64 // how many have found what is kept
-	collect()            // a whole one
+	collections() uint64 // number of completed mark phases
+	collect()            // runs a whole collection
 	give(room int)
 }
 
@@ -26,7 +26,7 @@ type goHeap struct{}
 
 func (goHeap) size() size {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
-		return size{} // an operator's
+		return size{} // the operator has configured the heap
 	}
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},

@@ -2,7 +2,7 @@ package garbage
 
 import "net"
 
-// Listener lets connections in whose reading waits while garbage is collected.
+// Listener accepts connections whose reads wait while garbage is collected.
 func (c *Collector) Listener(l net.Listener) net.Listener {
 	return &listener{Listener: l, collector: c}
 }
@@ -25,8 +25,8 @@ type conn struct {
 	collector *Collector
 }
 
-// Read keeps what came to itself while garbage is collected. It waits after reading, as nearly all
-// connections wait for something to read at any time.
+// Read holds back data that arrived while garbage is collected. It waits after reading, because
+// nearly all connections are waiting for data at any time.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if gate := c.collector.closed(); gate != nil {

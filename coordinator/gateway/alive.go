@@ -165,7 +165,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	looked := false
 	err = retryConflicts(ctx, func() error {
 		f, enough := s.known()
-		if looked || !enough || s.mayOpen(f) != nil { // what the cache shows is never enough to refuse
+		if looked || !enough || s.mayOpen(f) != nil { // a refusal needs more than what the cache shows
 			var err error
 			if f, err = s.read(ctx); err != nil {
 				return err
@@ -210,8 +210,8 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	}
 }
 
-// patience returns how long the agent can wait for its admission. An agent of the release before
-// cannot be told to wait.
+// patience returns how long the agent can wait for its admission. An agent of the previous release
+// cannot be notified that it waits.
 func (s *session) patience() guard.Patience {
 	if !s.hello.GetWaits() {
 		return guard.Impatient
@@ -280,12 +280,13 @@ func (g *Gateway) mayBeServed(a store.Alive) bool {
 	return there
 }
 
-// owns reports whether it was this session that wrote alive.
+// owns reports whether this session wrote alive.
 func (s *session) owns(a store.Alive) bool {
 	return a.Epoch == s.epoch && a.BootID == s.bootID && a.Replica == s.g.cfg.Replica
 }
 
-// ownWrite reports whether what is stored was written by this very session, whose answer was lost.
+// ownWrite reports whether this very session wrote the stored value, by a write whose answer was
+// lost.
 func (s *session) ownWrite(f found) bool {
 	a := f.alive.Record
 	return s.owns(a) && a.State == store.StreamOpen && s.asked
@@ -314,7 +315,7 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 // case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
 	if s.missing.Load() || s.g.wrongShard.Load() {
-		return // without a record nothing may be written; should it be back, a report says so
+		return // without a record nothing may be written; once it is back, a report writes the state
 	}
 	if s.turn.take(ctx) != nil {
 		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state",
@@ -334,11 +335,11 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 		looked = true
 		a := f.alive.Record
 		if !f.alive.Present() || !s.owns(a) {
-			return nil // the lease ended, or a newer stream took over: the key is not ours
+			return nil // the lease ended or a newer stream took over: the key is no longer ours
 		}
 		s.noteWritten(f.alive.Modified) // if the answer to an earlier write was lost
 		if state == store.StreamOverdue && time.Since(s.accepted) < s.overdueAfter() {
-			return nil // a report came meanwhile
+			return nil // a report arrived meanwhile
 		}
 		if a.State == state || a.State == store.StreamLeft || a.State == store.StreamMoved {
 			s.state = a.State
@@ -353,7 +354,7 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 	}
 }
 
-// overdueAfter returns after how much silence a report is overdue (DET-6).
+// overdueAfter returns the silence after which a report is overdue (DET-6).
 func (s *session) overdueAfter() time.Duration { return s.interval + s.interval/2 }
 
 func (s *session) becomeOverdue() {
@@ -381,13 +382,13 @@ func (s *session) becomeOverdue() {
 }
 
 // lost writes that the stream is gone. When thousands of streams are lost, their writes wait for
-// each other, for as long as the state can be news.
+// each other, for as long as others still need the state.
 func (s *session) lost(why string) {
 	s.g.spawn(func() {
 		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
 		defer end()
 		if s.g.states.take(waiting) != nil {
-			return // its lease says it
+			return // the end of its lease shows it
 		}
 		defer s.g.states.give()
 		ctx, cancel := context.WithTimeout(s.g.life, 2*callTimeout)
@@ -422,11 +423,11 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.g.wrongShard.Load() {
 		return
 	}
-	// Its time counts from when its last renewal was sent, not from the answer, which may have come
-	// seconds later.
+	// Its time counts from when its last renewal was sent, not from the answer, which may have
+	// arrived seconds later.
 	if s.ctx.Err() != nil || s.closing() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft ||
 		s.state == store.StreamMoved {
-		return // an agent that said goodbye has gone, though the stream may still be there
+		return // an agent that said goodbye is gone, even if its stream is still open
 	}
 	err := s.regrant(ctx)
 	switch {

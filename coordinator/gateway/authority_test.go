@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// testAuthority certifies whatever it is asked to, in the bubble's time.
+// testAuthority certifies any request, in the bubble's time.
 type testAuthority struct {
 	t *testing.T
 

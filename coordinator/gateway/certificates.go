@@ -22,10 +22,10 @@ type Authorities interface {
 	Trusted(name string) (bundle []byte, issuer string, err error)
 	// Allowed returns why an authority would not sign an order, or nil.
 	Allowed(name string, o authority.Order) error
-	// Sign certifies the key of a request that asks for exactly what was ordered.
+	// Sign certifies the key of a request that asks for exactly what the order says.
 	Sign(ctx context.Context, name string, o authority.Order, request []byte) (chain [][]byte, ends time.Time,
 		err error)
-	// Changed is closed when Trusted changes next. Ask for it first.
+	// Changed is closed at the next change of Trusted. Call it before Trusted.
 	Changed() <-chan struct{}
 }
 
@@ -92,7 +92,7 @@ func (s *session) certificate(rec *store.Instance, f *store.File, out *protocol.
 }
 
 // bundleFile returns the file with the authorities that a certificate's file names; nil if it names
-// none. It is sent before the certificate, so that the agent first knows what to trust.
+// none. It is sent before the certificate, so that the agent trusts them first.
 func bundleFile(f *store.File) *store.File {
 	if f.Certificate == nil || f.Certificate.Bundle == "" {
 		return nil
@@ -112,9 +112,9 @@ func (s *session) bundle(f *store.File) (data []byte, problem string) {
 	return data, ""
 }
 
-// sign answers a request for a certificate, on its own goroutine: an authority may take long. A
-// repeated request is signed again, which harms nothing; a request for another version than the
-// current one is refused. s.mu must be held.
+// sign answers a request for a certificate, on its own goroutine: an authority may take long. It
+// signs a repeated request again, which is harmless, and refuses a request for another version than
+// the current one. s.mu must be held.
 func (s *session) sign(ask *protocol.SignRequest) error {
 	answer := &protocol.Signed{Path: ask.GetPath(), Version: ask.GetVersion()}
 	o, name, problem := s.ordered(ask)
@@ -168,8 +168,7 @@ func (f *fileWants) takeRequest() (time.Duration, error) {
 	return f.hasty.Take()
 }
 
-// ordered returns what a request is signed for. That follows only from the record, never from the
-// request.
+// ordered returns the order to sign. It depends only on the record, never on the request.
 func (s *session) ordered(ask *protocol.SignRequest) (o authority.Order, name, problem string) {
 	rec := s.filesRecord()
 	if rec == nil {

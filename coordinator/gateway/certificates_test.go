@@ -108,9 +108,9 @@ func (a *agent) signing(version string) *protocol.Signed {
 	return nil
 }
 
-// An agent is told what to trust, and what to ask for; what is signed follows from the record,
+// An agent receives what to trust and what to ask for. What is signed follows from the record,
 // whatever the request says. A stale request, and one while another is under way, sign nothing; an
-// authority that hangs holds up no report.
+// authority that hangs delays no report.
 //
 // proves FILE-2, SEC-1
 func TestCertificatesAreSigned(t *testing.T) {
@@ -188,7 +188,7 @@ func TestCertificatesAreSigned(t *testing.T) {
 	})
 }
 
-// What keeps an agent from having a certificate is told, and nothing is signed.
+// The reason why an agent cannot have a certificate is reported, and nothing is signed.
 //
 // proves FILE-2
 func TestCertificatesThatCannotBe(t *testing.T) {
@@ -219,7 +219,7 @@ func TestCertificatesThatCannotBe(t *testing.T) {
 		with func(*gateway.Deps)
 		file store.File
 	}{
-		"authority web: this coordinator has none of that name, it has none: name it in the file of --providers": {
+		"authority web: this coordinator does not have it, it has none: name it in the file of --providers": {
 			func(*gateway.Deps) {}, certificateOf("web"),
 		},
 		"there is no authority corp": {with, certificateOf("corp")},

@@ -26,7 +26,7 @@ func TestLongClaimIsMalformed(t *testing.T) {
 	})
 }
 
-// claims are those that the agent was told since it was asked last.
+// claims are those that the agent received since the last call.
 func (a *agent) claims() [][]byte {
 	a.t.Helper()
 	a.wantedRaw()
@@ -40,8 +40,8 @@ func (a *agent) claims() [][]byte {
 	return out
 }
 
-// The claim is sealed once for each change of what it says, and an agent that has it already is
-// told none.
+// The claim is sealed once for each change of its content, and is not sent to an agent that has it
+// already.
 //
 // proves SAFE-17
 func TestClaimIsToldWhenItChanges(t *testing.T) {
@@ -133,8 +133,7 @@ func TestClaimOfAStray(t *testing.T) {
 	})
 }
 
-// Once another authority issues, claims are sealed by that one: the one before will not be believed
-// for ever.
+// Once another authority issues, it seals claims: the previous one will not be trusted for ever.
 //
 // proves SAFE-17, SEC-3
 func TestClaimIsSealedAnewByTheNextAuthority(t *testing.T) {

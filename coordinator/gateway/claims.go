@@ -12,8 +12,8 @@ import (
 // claimed is a session's knowledge of its instance's claim (SAFE-17). The lock of wanted guards it.
 type claimed struct {
 	now    *store.Claim // by the newest record that is known; it stays when the record is lost
-	told   *store.Claim // as the agent has it sealed
-	issuer string       // the authority that has sealed that
+	told   *store.Claim // sealed, as the agent has it
+	issuer string       // the authority that sealed it
 }
 
 // take updates the claim from a record, and reports whether it changed.
@@ -73,8 +73,8 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 	return full
 }
 
-// resealed sends the claim again if another authority issues by now: the authority that sealed it
-// will not be trusted for ever. s.mu must be held.
+// resealed sends the claim again if another authority issues now: the authority that sealed it will
+// not be trusted for ever. s.mu must be held.
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()

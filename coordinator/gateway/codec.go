@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is extended here
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that this one wraps
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
-// codec is gRPC's codec for protobuf, which also decodes into a frame. A decoded message never
-// refers to gRPC's buffers, which gRPC uses again.
+// codec is gRPC's codec for protobuf that also decodes into a frame. A decoded message never refers
+// to gRPC's buffers, which gRPC reuses.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -38,7 +38,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// received is a message of an agent, with its size.
+// received is an agent's message with its size.
 type received struct {
 	*protocol.AgentMessage
 	bytes int

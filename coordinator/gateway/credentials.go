@@ -26,13 +26,13 @@ type Authority interface {
 	// Issue certifies the key of a request for an identity; the certificate may end before the
 	// lifetime does, if its issuer ends. It fails if the request is not valid.
 	Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error)
-	// Seal seals what an instance is, as of now (SAFE-17).
+	// Seal seals the present facts of an instance (SAFE-17).
 	Seal(claim store.Claim) ([]byte, error)
 	// Trust returns the authorities that agents and coordinators trust, with the issuer.
 	Trust() identity.Trust
 	// Changed is closed when Trust changes next.
 	Changed() <-chan struct{}
-	// Certificate is this coordinator's own, for a handshake that begins now.
+	// Certificate returns this coordinator's own certificate, for a handshake that begins now.
 	Certificate(own identity.Identity) (*tls.Certificate, error)
 }
 
@@ -64,12 +64,12 @@ type secured struct {
 	refusals  *guard.Refusals
 
 	mu sync.Mutex
-	// for the handshakes until certificate or trust change: what they share takes no memory of each
-	// connection
+	// for handshakes until the certificate or the trust changes: connections share it to save
+	// memory
 	ready prepared
 }
 
-// prepared is all that handshakes with one certificate under one trust have in common.
+// prepared is what all handshakes with one certificate under one trust share.
 type prepared struct {
 	own     *tls.Certificate
 	changed <-chan struct{} // closed when trust has changed
@@ -142,7 +142,7 @@ func (s *secured) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	}
 	secure, ok := info.(credentials.TLSInfo)
 	if !ok {
-		return nil, nil, errors.Join(errors.New("gateway: a handshake told nothing of itself"), conn.Close())
+		return nil, nil, errors.Join(errors.New("gateway: a handshake left no record of itself"), conn.Close())
 	}
 	who := &Peer{TLSInfo: secure, Chain: secure.State.PeerCertificates}
 	if len(who.Chain) > 0 {
@@ -188,7 +188,7 @@ func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	case errors.Is(err, net.ErrClosed):
 		return "", "" // closed by the connection guard, which has logged why
 	case !helloCame && errors.Is(err, io.EOF):
-		return "", "" // a probe whether the port is open
+		return "", "" // a probe of whether the port is open
 	default:
 		return "the handshake failed", ""
 	}
@@ -216,7 +216,7 @@ func (s *secured) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
-// Clone returns itself: nothing of it changes.
+// Clone returns the credentials themselves, which never change.
 func (s *secured) Clone() credentials.TransportCredentials { return s }
 
 // OverrideServerName does nothing: only clients use it.

@@ -33,9 +33,8 @@
 //     leader's decision on revisions.
 //   - A key deleted under an open stream is put back on a new lease, if the last report was
 //     accepted less than lease_ttl ago by this replica's monotonic clock (DET-17).
-//   - An agent is told what its record wants of it after its welcome and on every change of that,
-//     and never what an older record wanted: the local copy of the shard may be behind what another
-//     replica has told it.
+//   - An agent receives its record's wanted state after its welcome and on every change, and never
+//     an older record's: the local copy of the shard may be behind what another replica has sent.
 //   - With an [Authority] a stream belongs to the instance that its certificate names, and ends
 //     with the newest certificate that is known for it (SEC-1). Of all clients that use a join
 //     token at the same time, on whatever replica, exactly one gets a certificate (SEC-2).
@@ -44,5 +43,5 @@
 //
 // # What it does not do
 //
-// It judges no instance, and it does not speak to other replicas: they share etcd and nothing else.
+// It judges no instance, and does not talk to other replicas: they share only etcd.
 package gateway

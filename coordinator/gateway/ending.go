@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// endKey finds what ends a stream in its context.
+// endKey is the context key of what ends a stream.
 type endKey struct{}
 
 // endable gives a stream a context that the gateway can end. gRPC takes it before anything waits
@@ -27,7 +27,7 @@ func withEnd(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endKey{}, end)
 }
 
-// endOf returns what ends the stream with this context; nil if its server was not made with
+// endOf returns what ends the stream with this context; nil if its server was not created with
 // ServerOptions.
 func endOf(ctx context.Context) context.CancelCauseFunc {
 	end, _ := ctx.Value(endKey{}).(context.CancelCauseFunc)

@@ -31,11 +31,11 @@ type fileWants struct {
 	told   *protocol.Files
 	sends  sending
 
-	signing map[string]bool // paths of certificates that an authority is asked for; session.wanted.mu guards it
+	signing map[string]bool // paths of certificates under request from an authority; session.wanted.mu guards it
 	hasty   *guard.RenewalState
 }
 
-// sending is a content of which not all pieces have been fetched.
+// sending is a content whose pieces have not all been fetched.
 type sending struct {
 	path, version string
 	data          []byte
@@ -61,7 +61,7 @@ func (s *session) filesRecord() *store.Instance {
 	return s.wanted.files.record
 }
 
-// sendFiles sends the wanted files to the agent, unless it was sent the same last. s.mu must be
+// sendFiles sends the wanted files to the agent, unless it was sent the same before. s.mu must be
 // held.
 func (s *session) sendFiles() error {
 	rec := s.filesRecord()
@@ -175,7 +175,7 @@ func (s *session) fetchFile(ask *protocol.FetchFile) error {
 		answer.Data = sends.data[at:min(at+protocol.MostPiece, len(sends.data))]
 	}
 	if at+len(answer.GetData()) >= len(sends.data) {
-		*sends = sending{} // the agent has it, or asks again
+		*sends = sending{} // the agent has it or asks again
 	}
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_FilePiece{FilePiece: answer}})
 }
@@ -201,8 +201,7 @@ func (s *session) begin(ask *protocol.FetchFile) (content sending, problem strin
 	return sending{ask.GetPath(), version, data}, ""
 }
 
-// wantedFile returns the file of a path that has a content, a bundle included; nil if there is
-// none.
+// wantedFile returns the file with content at a path, bundles included; nil if there is none.
 func wantedFile(rec *store.Instance, path string) *store.File {
 	for i := range rec.Spec.Files {
 		f := &rec.Spec.Files[i]
@@ -216,7 +215,7 @@ func wantedFile(rec *store.Instance, path string) *store.File {
 	return nil
 }
 
-// fileReports are the files of a report as they are stored. An agent that does not support files
+// fileReports converts the files of a report for storage. An agent that does not support files
 // reports none, and has not applied a configuration with files.
 func (s *session) fileReports(r *protocol.Report, rec *store.Report) {
 	if wants := s.filesRecord(); wants != nil && s.spoken < protocol.ManagedFiles {

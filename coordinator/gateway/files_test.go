@@ -54,9 +54,8 @@ func newest(instance string) *protocol.Hello {
 	return speaking(instance, 1, protocol.Newest, protocol.Oldest)
 }
 
-// An agent is told of its files before it is told of the configuration that they belong to, and
-// gets their contents in pieces. One of an earlier release is not told, and what it reports
-// confirms nothing.
+// An agent receives its files before the configuration that they belong to, and gets their contents
+// in pieces. An agent of an earlier release receives none, and its reports confirm nothing.
 //
 // proves FILE-1, FILE-3
 func TestAgentIsToldItsFiles(t *testing.T) {
@@ -150,8 +149,8 @@ func TestSecretsInFiles(t *testing.T) {
 	})
 }
 
-// Whatever happens to a peer without evidence against it takes it out of no file; what there is
-// evidence of does, once in the settle time at most.
+// Nothing that happens to a peer without evidence against it removes it from a file. Evidence does,
+// at most once in the settle time.
 //
 // proves FILE-1, SAFE-18
 func TestPeersInFiles(t *testing.T) {

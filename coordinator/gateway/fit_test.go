@@ -68,8 +68,8 @@ func anyReport(t *rapid.T) *protocol.Report {
 	return r
 }
 
-// Whatever an agent has to tell, what it sends is taken: it is cut to half of what the gateway
-// takes of anything, at the most.
+// The gateway accepts whatever an agent reports: the agent cuts it to at most half of what the
+// gateway accepts.
 //
 // proves SEC-5
 func TestWhatAgentsSendIsTaken(t *testing.T) {

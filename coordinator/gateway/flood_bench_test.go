@@ -228,8 +228,8 @@ func (a *honest) report() (time.Duration, bool) {
 	}
 }
 
-// BenchmarkAcknowledgementsUnderAttack tells how long honest agents wait for acknowledgements while
-// others misbehave, on the machine on which the attackers run as well.
+// BenchmarkAcknowledgementsUnderAttack measures how long honest agents wait for acknowledgements
+// while others misbehave. The attackers run on the same machine.
 func BenchmarkAcknowledgementsUnderAttack(b *testing.B) {
 	h := openHub(b)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -71,7 +71,7 @@ func (s *session) noteForeign(ctx context.Context, f found, why guard.Refusal) e
 	return s.put(ctx, f, lease, store.StreamLeft, store.GoodbyeRefused, why.Detail)
 }
 
-// foreignLease keeps the lease that alive is on, if it is such a one.
+// foreignLease keeps the lease that alive is on, if foreignLease granted it.
 func (s *session) foreignLease(ctx context.Context, f found) (store.Lease, error) {
 	if f.alive.Present() && f.alive.Record.Goodbye == store.GoodbyeRefused {
 		if l, err := s.g.deps.Store.Renew(ctx, f.alive.Lease); err == nil && l.TTL == s.ttl {

@@ -36,8 +36,8 @@ func TestNewerAgentThatSpeaksOurProtocolTooIsWelcomed(t *testing.T) {
 	})
 }
 
-// An agent whose protocol this replica does not speak is alive: as long as it goes on coming, it is
-// not judged lost.
+// An agent whose protocol this replica does not speak is alive: as long as it keeps connecting, it
+// is not judged lost.
 //
 // proves DET-8, DET-18
 func TestAgentOfAnUnknownProtocolIsRefusedAndLeftAlone(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAgentOfAnUnknownProtocolIsRefusedAndLeftAlone(t *testing.T) {
 		}
 		a.hangUp()
 
-		// And one that comes no more is missed.
+		// If it stops connecting, it is missed.
 		r.refused(speaking("web-0", 21, 9, 8), protocol.Refused_PROTOCOL)
 		pass(leaseTTL + 2*reconnectMax + 2*time.Second)
 		if w.alive("web-0").Present() {

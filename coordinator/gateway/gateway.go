@@ -24,14 +24,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the values that a gateway needs.
+// Config is the configuration of a gateway.
 type Config struct {
 	Replica string
-	ShardID string // the random one
+	ShardID string // the shard's random ID
 	Keys    store.Keys
 }
 
-// Deps are the parts that a gateway works with.
+// Deps are a gateway's dependencies.
 type Deps struct {
 	Store  store.Store
 	Cache  *cache.Cache
@@ -40,7 +40,7 @@ type Deps struct {
 	Secrets SecretKeys
 	// Disturbed is called when renewals fail or come late (SAFE-1).
 	Disturbed func(what string)
-	// Journal writes an entry of the journal, at once or not at all.
+	// Journal writes an entry of the journal without waiting, or drops it.
 	Journal func(ctx context.Context, entry store.JournalEntry)
 	// Record commits a transaction together with its journal entry. Required with an authority.
 	Record func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error)
@@ -58,7 +58,7 @@ const (
 	persistEvery   = time.Minute        // DET-16, and less often
 	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
 	mostOldNews    = 400                // bounds reports without news per second
-	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine is still not an orphan
+	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine still is no orphan
 	conflictEvery  = 10 * time.Minute   // how often the journal repeats that a second boot keeps trying
 	callTimeout    = 5 * time.Second    // one exchange with the store
 	partingTime    = 2 * time.Second    // for agents to learn that this replica stops
@@ -79,30 +79,30 @@ type Gateway struct {
 	closing    bool
 	blind      bool                 // the cache is interrupted
 	failing    time.Time            // since when every renewal has failed; zero: renewals work
-	strays     map[string]stray     // that we have noted
-	strayCount map[bool]int         // of them, by whether there is a claim
-	unnoted    map[string]time.Time // agents without a record that are too many to be noted, and when each came last
-	strayOn    store.Lease          // the lease that new strays are put on; strayTurn guards it
+	strays     map[string]stray     // noted strays
+	strayCount map[bool]int         // number of strays, by whether there is a claim
+	unnoted    map[string]time.Time // agents without a record beyond the bound, and when each was last seen
+	strayOn    store.Lease          // the lease of new strays; strayTurn guards it
 	refused    map[string]time.Time // boot conflicts in the journal already
 
 	reports     reportWriter
 	senders     senders
 	peers       peers
 	releases    atomic.Pointer[releases]
-	timeouts    callTimeouts // of the renewals for reports
-	timers      sync.Pool    // of *sendTimer
+	timeouts    callTimeouts // for renewals by reports
+	timers      sync.Pool    // pool of *sendTimer
 	stateWriter stateWriter
 	clients     *guard.Clients
 	refusals    *guard.Refusals
 	undelivered undelivered
 	restores    chan struct{}
-	states      turn // of streams, that are being written
+	states      turn // stream states being written
 	strayTurn   turn
 	strayPace   *rate.Limiter
 	wrongShard  atomic.Bool      // see isWrongShard
-	admission   *guard.Admission // of sessions that begin, and of agents that join
+	admission   *guard.Admission // sessions that begin, and agents that join
 	guesses     *guesses         // tokens that the cache does not show
-	work        sync.WaitGroup   // of sessions beyond their streams
+	work        sync.WaitGroup   // goroutines of sessions beyond their streams
 	life        context.Context
 	end         context.CancelFunc
 }
@@ -170,8 +170,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Drain waits until no agent is left or ctx ends, then ends every stream. What it leaves in etcd
-// stays as it is: the agents will be back, here or elsewhere, before their leases end.
+// Drain waits until no agent is left or ctx ends, then ends every stream. It leaves the keys in
+// etcd: the agents will be back, here or elsewhere, before their leases end.
 func (g *Gateway) Drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -185,7 +185,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 		s.close(errReplicaStops)
 	}
 	g.mu.Lock()
-	g.end() // under the lock, so that nothing is begun after the wait
+	g.end() // under the lock, so that nothing begins after the wait
 	g.mu.Unlock()
 	unread := time.AfterFunc(partingTime, func() {
 		for _, s := range g.all() {
@@ -199,7 +199,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 // Refusals returns the record of what this replica refuses.
 func (g *Gateway) Refusals() *guard.Refusals { return g.refusals }
 
-// Streams returns how many agents are served now.
+// Streams returns the number of agents that are served now.
 func (g *Gateway) Streams() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,7 +207,7 @@ func (g *Gateway) Streams() int {
 }
 
 // OtherVersions counts the agents of another version than the given one, and returns some of their
-// versions: agents say them, and may say anything.
+// versions. An agent may report any text.
 func (g *Gateway) OtherVersions(version string) (n int, some []string) {
 	const most = 5
 	g.mu.Lock()
@@ -328,7 +328,7 @@ func (g *Gateway) admit(s *session) bool {
 	return ok
 }
 
-// enter does what admit does, but returns the older session instead of ending it.
+// enter is admit, but returns the older session instead of ending it.
 func (g *Gateway) enter(s *session) (older *session, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -378,7 +378,7 @@ func (g *Gateway) leaving() bool {
 	return g.closing
 }
 
-// settings returns the shard's, as they are now.
+// settings returns the shard's present settings.
 func (g *Gateway) settings() store.ShardSettings {
 	settings, _ := g.known()
 	return settings

@@ -76,8 +76,8 @@ func inWorld(t *testing.T, test func(*world)) {
 	})
 }
 
-// serve starts a gateway. It is stopped by stop, which every test that starts one must call:
-// whatever is left of it then keeps the bubble from ending.
+// serve starts a gateway. Every test that starts one must call stop: a goroutine that is left over
+// keeps the bubble from ending.
 func (w *world) serve(id string) *replica {
 	w.t.Helper()
 	return w.serveWith(id, func(*gateway.Deps) {})
@@ -135,7 +135,7 @@ func (w *world) serveWith(id string, change func(*gateway.Deps)) *replica {
 	return r
 }
 
-// stop ends the gateway in order, and returns when nothing of it runs any more.
+// stop ends the gateway in order, and returns when nothing of it runs any longer.
 func (r *replica) stop() {
 	r.end()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -164,9 +164,9 @@ type agent struct {
 	stream grpc.BidiStreamingClient[protocol.AgentMessage, protocol.GatewayMessage]
 	cancel context.CancelFunc
 	in     chan *protocol.GatewayMessage // closed when the stream has ended
-	lease  int64                         // as last told
+	lease  int64                         // as last received
 	number uint64                        // of the last report
-	told   []*protocol.Wanted            // that came and no test has looked at
+	told   []*protocol.Wanted            // received, and not read by the test yet
 }
 
 func hello(instance, boot string, epoch uint64) *protocol.Hello {
@@ -292,7 +292,7 @@ func (a *agent) report(r *protocol.Report) *protocol.GatewayMessage {
 	return answer
 }
 
-// reports sends one that must be acknowledged.
+// reports sends a report that must be acknowledged.
 func (a *agent) reports() {
 	a.t.Helper()
 	msg := a.report(&protocol.Report{Healthy: true})
@@ -369,7 +369,7 @@ func (w *world) noted(id string, rev store.Revision, more ...store.Write) {
 	}
 }
 
-// read reads a record; one that is absent is not Present.
+// read reads a record; an absent one is not Present.
 func read[T any](w *world, key string) store.Versioned[T] {
 	w.t.Helper()
 	kv, err := w.store.Get(w.t.Context(), key)

@@ -52,7 +52,7 @@ func TestHeartbeatsRenewTheLease(t *testing.T) {
 	})
 }
 
-// A report that was not accepted, or could not be persisted, is asked for again.
+// The replica requests a report again that was not accepted or could not be persisted.
 //
 // proves DET-16
 func TestReportsAreAskedForAgain(t *testing.T) {

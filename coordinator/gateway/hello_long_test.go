@@ -32,9 +32,9 @@ func TestAgentWithoutARecordIsToldSoAndNotedAsAStray(t *testing.T) {
 		pass(time.Second)
 		if again := read[store.Stray](w, w.keys.Stray("web-9")); again.Modified != stray.Modified ||
 			again.Lease != stray.Lease {
-			t.Errorf("stray %+v on lease %s: the second hello wrote it anew", again.Record, again.Lease)
+			t.Errorf("stray %+v on lease %s: the second hello wrote it again", again.Record, again.Lease)
 		}
-		for range 20 { // it goes on for longer than a lease lasts, and whatever happens to the key
+		for range 20 { // this lasts longer than a lease, whatever happens to the key
 			pass(12 * time.Hour)
 			r.refused(hello("web-9", "boot1", 3), protocol.Refused_UNKNOWN)
 		}
@@ -59,7 +59,7 @@ func TestSecondBootsFillNoJournal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
-		const most, each = 1000, 9 // and one that is welcomed: more hellos at once no instance has
+		const most, each = 1000, 9 // and a welcomed one: no instance sends more hellos at once
 		for i := range most/each + 2 {
 			id := fmt.Sprintf("web-%d", i)
 			w.record(id, store.Running)

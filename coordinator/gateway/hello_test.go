@@ -31,8 +31,8 @@ func TestHelloIsWelcomed(t *testing.T) {
 	})
 }
 
-// A replica that cannot read the shard's settings tells agents nothing of waiting: they keep what
-// they were told, by which a leader reckons how long it gives them to return.
+// A replica that cannot read the shard's settings sends agents no reconnect times. They keep those
+// that they have, from which a leader computes how long they may take to return.
 //
 // proves SAFE-1
 func TestReplicaThatDoesNotKnowTheSettingsTellsNoWaits(t *testing.T) {
@@ -164,7 +164,7 @@ func TestSecondBootBesideAnOpenStreamIsRefusedAndRecorded(t *testing.T) {
 		a.reports()
 		a.hangUp()
 
-		// The stream is gone: the machine has booted anew, and its epochs begin anew.
+		// The stream is gone: the machine has booted again, and its epochs start over.
 		b := two.welcomed(hello("web-0", "boot2", 1))
 		defer b.hangUp()
 		w.shows("web-0", "two", 1, store.StreamOpen)
@@ -176,8 +176,8 @@ func TestSecondBootBesideAnOpenStreamIsRefusedAndRecorded(t *testing.T) {
 	})
 }
 
-// A record of a newer schema is not taken for absent: its agent may not be told to stop by a
-// replica that cannot read it.
+// A record of a newer schema does not count as absent: a replica that cannot read it must not order
+// its agent to stop.
 //
 // proves DET-18
 func TestAgentOfAnUnreadableRecordIsNotRetired(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAgentOfAnUnreadableRecordIsNotRetired(t *testing.T) {
 		a.reports()
 		r.refused(hello("web-0", "boot1", 2), protocol.Refused_UNAVAILABLE)
 
-		// Nor when everything is listed anew.
+		// Nor after another listing.
 		r.store.Faults().StallWatches()
 		pass(4 * time.Second)
 		r.store.Faults().ReleaseWatches()

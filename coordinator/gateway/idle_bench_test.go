@@ -29,8 +29,8 @@ import (
 // the replica's.
 const callersEnv = "LEASEHOLD_TEST_CALLERS"
 
-// BenchmarkIdleAgents tells what an agent that has nothing to say costs its replica:
-// LEASEHOLD_TEST_AGENTS of them, 1,000 if that is not set.
+// BenchmarkIdleAgents measures what an agent without news costs its replica. LEASEHOLD_TEST_AGENTS
+// sets their number, 1,000 by default.
 func BenchmarkIdleAgents(b *testing.B) {
 	if of := os.Getenv(callersEnv); of != "" {
 		if err := beCallers(of); err != nil {
@@ -100,7 +100,7 @@ func BenchmarkIdleAgents(b *testing.B) {
 
 func callerID(i int) string { return fmt.Sprintf("idle-%d", i) }
 
-// memory is what this process uses.
+// memory returns the memory that this process uses.
 type memory struct {
 	used     uint64 // heap and stacks
 	stacks   uint64
@@ -191,7 +191,7 @@ func callerConn(address string, ca *pki.Authority, id string) (*grpc.ClientConn,
 }
 
 func beCaller(conn *grpc.ClientConn, id string) error {
-	for epoch := uint64(1); ; epoch++ { // one that is refused comes again
+	for epoch := uint64(1); ; epoch++ { // a refused agent returns
 		stream, err := protocol.NewGatewayClient(conn).Session(context.Background())
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ const mostToken = 200
 // errJoinRefused is the answer to every refused join: it reveals no reason.
 var errJoinRefused = status.Error(codes.PermissionDenied, "join refused")
 
-// notJoined is why a join is refused, for journal and log.
+// notJoined says why a join is refused, for journal and log.
 type notJoined struct {
 	why    string // one of the phrases in this file
 	detail string
@@ -79,7 +79,7 @@ type joining struct {
 	instance store.Versioned[store.Instance]
 }
 
-// join decides. The cache is enough to refuse; before a join is accepted, etcd is asked.
+// join decides. The cache suffices for a refusal; before a join is accepted, etcd is asked.
 func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *protocol.JoinRequest) ([][]byte, error) {
 	if err := g.joinable(who, req); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 			return nil, err
 		}
 	case !g.guesses.allow(guard.SourceOf(address)):
-		// the cache may be behind, so etcd is asked, but not for a guess
+		// the cache may be behind, so etcd is asked, but not for a guessed token
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
 	leave, err := g.letIn(ctx, guard.Impatient)
@@ -105,7 +105,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	defer leave()
 	key, err := identity.ReadRequest(req.GetRequest())
 	if err != nil {
-		return nil, &notJoined{"the request is none, or its key is not ECDSA P-256 or has not signed it", err.Error()}
+		return nil, &notJoined{"the request is malformed, or its key is not ECDSA P-256 or has not signed it", err.Error()}
 	}
 	fingerprint, err := identity.KeyPrint(key)
 	if err != nil {
@@ -203,7 +203,7 @@ func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.Jo
 		return nil, err
 	}
 	if used.Present() {
-		if used.Lease != 0 { // nothing is on it any more; it would end by itself
+		if used.Lease != 0 { // nothing is on it any longer; otherwise it expires by itself
 			g.goDo(func(ctx context.Context) { _ = g.deps.Store.Revoke(ctx, used.Lease) })
 		}
 		g.deps.Logger.Info("machine joined", "instance", rec.Instance, "from", address, "key", rec.Key)
@@ -224,7 +224,7 @@ func (g *Gateway) readJoining(ctx context.Context, rec store.Joined) (j joining,
 	return j, err
 }
 
-// readRecord reads a record; one that is absent is not Present.
+// readRecord reads a record; an absent one is not Present.
 func readRecord[T any](ctx context.Context, s store.Store, key string) (store.Versioned[T], error) {
 	kv, err := s.Get(ctx, key)
 	switch {
@@ -243,10 +243,10 @@ const (
 	guessBurst    = 20
 	allGuessRate  = 50 // from all together
 	allGuessBurst = 100
-	guessPaces    = 1024 // addresses share so many
+	guessPaces    = 1024 // buckets, which addresses share
 )
 
-// guesses bounds them, in memory that does not grow.
+// guesses limits them, in memory that does not grow.
 type guesses struct {
 	seed maphash.Seed
 	all  *rate.Limiter

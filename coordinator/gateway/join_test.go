@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// machine is one that has made its key.
+// machine is a machine that has made its key.
 type machine struct {
 	t        *testing.T
 	key      *ecdsa.PrivateKey
@@ -73,7 +73,7 @@ func (m *machine) pair(c *protocol.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: c.GetChain(), PrivateKey: m.key, Leaf: leaf}
 }
 
-// looksRefused reports whether an error is the one that every refusal has.
+// looksRefused reports whether an error is the common error of refusals.
 func looksRefused(err error) bool {
 	return err != nil && status.Code(err) == codes.PermissionDenied && status.Convert(err).Message() == "join refused"
 }
@@ -188,14 +188,14 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			return nil
 		}},
 		"no request": {
-			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			"the request is malformed, or its key is not ECDSA P-256 or has not signed it",
 			func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
 				req.Request = nil
 				return nil
 			},
 		},
 		"another kind of key": {
-			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			"the request is malformed, or its key is not ECDSA P-256 or has not signed it",
 			func(w *world, req *protocol.JoinRequest) *tls.Certificate {
 				key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 				if err != nil {
@@ -208,7 +208,7 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			},
 		},
 		"not signed by its key": {
-			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			"the request is malformed, or its key is not ECDSA P-256 or has not signed it",
 			func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
 				req.Request[len(req.Request)-1] ^= 1
 				return nil
@@ -287,8 +287,8 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 	}
 }
 
-// The first machine wins, and no other, on whatever replica, with any token of the instance,
-// however answers are lost.
+// The first machine wins and no other, on any replica, with any token of the instance, even if
+// answers are lost.
 //
 // proves SEC-2
 func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
@@ -461,8 +461,7 @@ func TestUnknownTokensCostEtcdNextToNothing(t *testing.T) {
 		if e := r.entries(); len(e) != 2 || e[1].What != fmt.Sprintf("join refused: %d more", tries-1) {
 			t.Errorf("the journal has %+v, want one refusal and a sum", e)
 		}
-		// A token that is good is taken meanwhile, and one that this replica has not heard of yet
-		// too.
+		// A valid token is accepted meanwhile, also one that this replica has not seen yet.
 		r.store.Faults().StallWatches()
 		if _, err := r.joins(nil, m.asks(w.token("web-0", time.Hour))); err != nil {
 			t.Errorf("a good token: %v", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// outputEvery keeps a workload that crashes without end from filling the journal.
+// outputEvery keeps a workload in a crash loop from filling the journal.
 const outputEvery = 10 * time.Second
 
 // keepOutput puts the end of a failed workload into the journal, where it outlives the instance

@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The last words of a failed workload go into the journal, where they outlive its instance: once
-// for each end, and not for one that ended well. A workload that crashes without end does not fill
-// the journal.
+// The last output of a failed workload goes into the journal, where it outlives the instance: once
+// for each end, and not after a success. A crash loop does not fill the journal.
 //
 // proves DET-19
 func TestLastWordsAreKeptInTheJournal(t *testing.T) {

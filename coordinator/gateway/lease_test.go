@@ -24,7 +24,7 @@ func TestReportsRenewTheLeaseAndNothingElseDoes(t *testing.T) {
 		if lease != store.LeaseID(a.lease) {
 			t.Errorf("alive is on %s, the agent was told %x", lease, a.lease)
 		}
-		// The stream stays open, its pings are answered, and the lease ends all the same.
+		// The stream stays open and its pings are answered, but the lease ends.
 		pass(leaseTTL - time.Millisecond)
 		w.shows("web-0", "one", 1, store.StreamOverdue)
 		pass(time.Millisecond)
@@ -137,9 +137,9 @@ func TestAgentMovesWithItsLease(t *testing.T) {
 		defer b.hangUp()
 		w.shows("web-0", "two", 2, store.StreamOpen)
 		if now := w.alive("web-0"); now.Created != created || int64(now.Lease) != a.lease || b.lease != a.lease {
-			t.Errorf("alive was made anew, or is on another lease: %+v", now)
+			t.Errorf("alive was created again, or is on another lease: %+v", now)
 		}
-		// The old stream is told as soon as its replica sees it, and what becomes of it changes
+		// The old stream is ended as soon as its replica sees the new one, and its end changes
 		// nothing.
 		if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_SUPERSEDED {
 			t.Errorf("the old stream is told %v", m)
@@ -149,8 +149,8 @@ func TestAgentMovesWithItsLease(t *testing.T) {
 	})
 }
 
-// The old replica is blind and slow: whatever it still writes of its stream, the new session
-// stands.
+// The old replica sees nothing and is slow: whatever it still writes of its stream, the new session
+// stays.
 //
 // proves DET-18
 func TestLateWritesOfAnOldEpochNeverOverwrite(t *testing.T) {
@@ -244,7 +244,7 @@ func TestTwoReplicasRaceToPutAKeyBack(t *testing.T) {
 	})
 }
 
-// A replica that has not heard of the new boot renews for the old one, whose lease has ended.
+// A replica that has not seen the new boot renews for the old one, whose lease has ended.
 //
 // proves DET-18
 func TestRegrantForAnOldBootDoesNotOverwriteTheNewOne(t *testing.T) {

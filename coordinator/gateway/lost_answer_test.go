@@ -9,11 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An abandoned write may happen all the same: the next report puts right what it says, and is
-// itself persisted.
+// An abandoned write may still take effect: the next report corrects it, and is itself persisted.
 //
-// proves DET-6
-// proves DET-16
+// proves DET-6 proves DET-16
 func TestOverdueThatIsWrittenLateIsPutRightByTheNextReport(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -63,8 +61,7 @@ func TestOverdueThatIsWrittenLateIsPutRightByTheNextReport(t *testing.T) {
 	})
 }
 
-// A report whose write may or may not have happened is followed by one that is written whatever it
-// says.
+// If it is unknown whether a report was written, the next one is written in any case.
 //
 // proves DET-16
 func TestReportAfterALostAnswerIsWritten(t *testing.T) {

@@ -15,7 +15,6 @@ type Meter interface {
 // Unmetered counts nothing.
 type Unmetered struct{}
 
-// Nothing is done with any of it.
 func (Unmetered) StreamOpened()        {}
 func (Unmetered) StreamRefused(string) {}
 func (Unmetered) StreamClosed(string)  {}

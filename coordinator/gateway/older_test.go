@@ -9,8 +9,8 @@ import (
 )
 
 // After a List that is older than a session's last write, etcd may hold older data, in which the
-// session's revisions mean nothing: its key is compared with what etcd has, and written anew unless
-// it is as it was written. A List that only began before the write changes nothing.
+// session's revisions mean nothing: the key is compared with what etcd has, and rewritten if it
+// differs. A List that only began before the write changes nothing.
 //
 // proves SAFE-1, SAFE-15
 func TestAListOlderThanWhatWasWritten(t *testing.T) {
@@ -39,13 +39,13 @@ func TestAListOlderThanWhatWasWritten(t *testing.T) {
 		changed := w.put(w.keys.Alive("web-0"), store.Encode(before.Record))
 		pass(time.Second)
 		if now := w.alive("web-0"); now.Modified != changed {
-			t.Fatalf("it was written anew without a List: %+v", now)
+			t.Fatalf("it was written again without a List: %+v", now)
 		}
 		r.Listed(older())
 		pass(time.Second)
 		w.shows("web-0", "one", 1, store.StreamOpen)
 		if now := w.alive("web-0"); now.Modified == changed || now.Lease == before.Lease || now.Lease == 0 {
-			t.Errorf("it was not written anew on a lease of its own: %+v", now)
+			t.Errorf("it was not written again on a lease of its own: %+v", now)
 		}
 		a.reports()
 	})

@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// What one connection can take of a replica.
+// What one connection can use of a replica.
 const (
-	mostStreams = 4        // an agent has one, and a moment before its end the next
+	mostStreams = 4        // an agent has one, and briefly the next beside it
 	mostHeaders = 16 << 10 // bytes; an agent's have a few hundred
-	window      = 64 << 10 // bytes that may have come and wait to be read
+	window      = 64 << 10 // bytes that have arrived and were not read
 	// for the handshake and the hello; the guard has a shorter bound of its own and names the
 	// reason
 	helloTime = 6 * time.Second

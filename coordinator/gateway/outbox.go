@@ -8,8 +8,7 @@ import (
 
 // Bounds of unsolicited messages to agents.
 const (
-	// goroutines that send at the same time: an agent that does not read occupies one for as long as
-	// unreadFor
+	// goroutines that send at the same time: an agent that does not read occupies one for unreadFor
 	mostSenders = 256
 	mostPending = 16 // messages that wait for one agent
 )
@@ -25,7 +24,7 @@ type senders struct {
 	running int
 }
 
-// topic is something that may have changed. Its state is read when it is sent, so several changes
+// topic is a subject that may have changed. Its state is read when it is sent, so several changes
 // are sent as one.
 type topic uint8
 
@@ -33,10 +32,10 @@ const (
 	topicWanted      topic = 1 << iota // what the record wants of the agent
 	topicTrust                         // the authorities to trust
 	topicCertificate                   // the agent's certificate may have expired
-	topicFiles                         // which files are wanted, or what is in them
+	topicFiles                         // which files are wanted, or their content
 )
 
-// outbox is what waits to be sent to an agent.
+// outbox holds what waits to be sent to an agent.
 type outbox struct {
 	mu       sync.Mutex
 	messages []*protocol.GatewayMessage // in order
@@ -57,7 +56,7 @@ func (s *session) enqueue(msg *protocol.GatewayMessage) {
 	}
 }
 
-// notify schedules an update of a topic, which is sent if anything is new.
+// notify schedules an update of a topic, which is sent if it has changed.
 func (s *session) notify(m topic) {
 	u := &s.outbox
 	u.mu.Lock()
@@ -117,7 +116,7 @@ func (p *senders) send(s *session) {
 	}
 }
 
-// speak sends what is pending until nothing waits.
+// run sends what is pending until nothing waits.
 func (p *senders) run() {
 	for s := p.next(); s != nil; s = p.next() {
 		s.outbox.mu.Lock()

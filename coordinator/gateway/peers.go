@@ -27,13 +27,13 @@ type peers struct {
 	views map[viewOf]*view
 }
 
-// viewOf names a view: files of one group and settle time share it.
+// viewOf is the key of a view: files of one group and settle time share it.
 type viewOf struct {
 	group  string
 	settle time.Duration
 }
 
-// view is the peers as files see them now.
+// view is the peers that files see now.
 type view struct {
 	list     []filetemplate.Peer // in order of instances; nil: not known yet
 	taken    time.Time
@@ -57,7 +57,7 @@ func (p *peers) render(group string, settle time.Duration, shared string,
 	if v == nil {
 		v = &view{}
 		p.views[viewOf{group, settle}] = v
-		p.watched.Store(group, true) // before the cache is read: no change after that is missed
+		p.watched.Store(group, true) // before the cache is read, so that no later change is missed
 	}
 	if v.list == nil && !p.take(group, v) {
 		p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *peers) take(group string, v *view) (known bool) {
 
 // merge returns the present peers, and former ones whose records are lost.
 func (p *peers) merge(c *cache.Content, group string, before []filetemplate.Peer) []filetemplate.Peer {
-	list := []filetemplate.Peer{} // not nil: it is known that there are none
+	list := []filetemplate.Peer{} // not nil, because it is known that there are none
 	for _, e := range discovery.Endpoints(c, group) {
 		list = append(list, filetemplate.Peer{Instance: e.Instance, Slot: e.Slot, Zone: e.Zone, Address: e.Address})
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// poison is where gRPC gets its buffers from. What is given back is overwritten at once, as its
-// next owner gets the buffer next would do sooner or later: whatever still refers to it says so.
+// poison supplies gRPC's buffers. It overwrites a returned buffer at once, as the buffer's next
+// owner would sooner or later, so that anything that still refers to it shows.
 type poison struct {
 	mu     sync.Mutex
 	marked int // buffers that had a mark of the test's
@@ -54,8 +54,8 @@ func (p *poison) taken() int {
 	return n
 }
 
-// Nothing that the gateway keeps, writes down or tells refers to a buffer that gRPC uses again, nor
-// to a record of ours that is.
+// Nothing that the gateway keeps, writes or sends refers to a buffer that gRPC reuses, nor to a
+// record that it reuses itself.
 //
 // proves SEC-5
 func TestNothingThatIsKeptIsOverwritten(t *testing.T) {

@@ -92,8 +92,8 @@ func (p *proof) rest() {
 	}
 }
 
-// certificateEnded ends the session, unless another certificate was given at that moment, or the
-// wall clock was set back since the timer was set: then it is set again.
+// certificateEnded ends the session, unless another certificate was issued at that moment, or the
+// wall clock was set back since the timer was set: then the timer is set again.
 func (s *session) certificateEnded() error {
 	left := time.Until(s.proof.chain[0].NotAfter)
 	if left <= 0 {
@@ -113,7 +113,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
 		s.g.refusals.Add(guard.Refusal{
 			Rule: "SEC-1", What: "renewal refused",
-			Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance,
+			Why: "the request is malformed, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance,
 			Proved: true, Detail: err.Error(),
 		})
 		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED,
@@ -158,7 +158,7 @@ func (s *session) sendTrust(has string) error {
 		return nil
 	}
 	if has != "" && has == s.proof.agreed {
-		return nil // as every report says: nothing has to be hashed for it
+		return nil // true for most reports, so nothing has to be hashed
 	}
 	s.proof.has = has
 	trust := s.g.deps.Authority.Trust()

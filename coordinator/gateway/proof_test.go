@@ -26,7 +26,7 @@ func (r *replica) recorded(rule, what, why string) {
 	r.w.t.Helper()
 	synctest.Wait()
 	e := r.entries()
-	proved := what == "stream ended" || what == "renewal refused" || what == "agent cut off" // of who was let in
+	proved := what == "stream ended" || what == "renewal refused" || what == "agent cut off" // peers that were admitted
 	if len(e) != 1 || e[0].Rule != rule || e[0].What != what || e[0].Why != why || e[0].Instance != "" &&
 		e[0].Claimed == proved {
 		r.w.t.Errorf("the journal has %+v, want that %s by %s, because %s", e, what, rule, why)
@@ -82,8 +82,8 @@ func TestAgentActsAsItselfAlone(t *testing.T) {
 	}
 }
 
-// An agent that was sent to a replica of another shard, with the same authority, is told where it
-// is; it is recorded all the same.
+// An agent that was sent to a replica of another shard with the same authority is told its mistake,
+// which is also recorded.
 //
 // proves SEC-1
 func TestAgentOfAnotherShardIsToldSo(t *testing.T) {
@@ -189,8 +189,7 @@ func once(conn net.Conn) func(context.Context, string) (net.Conn, error) {
 	}
 }
 
-// A connection that says nothing at all is no attack: it may be a load balancer that looks whether
-// we are there.
+// A connection that sends nothing is no attack: it may be a load balancer's probe.
 func TestConnectionsWithoutAWordAreNotRecorded(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -351,7 +350,7 @@ func TestRequestThatIsNoneEndsTheStream(t *testing.T) {
 			t.Errorf("the agent is told %v", m)
 		}
 		a.ends()
-		r.recorded("SEC-1", "renewal refused", "the request is none, or its key is not ECDSA P-256")
+		r.recorded("SEC-1", "renewal refused", "the request is malformed, or its key is not ECDSA P-256")
 	})
 }
 
@@ -404,7 +403,7 @@ func TestAuthoritiesAreExchangedUnderOpenStreams(t *testing.T) {
 		a := r.welcomed(h)
 		defer a.hangUp()
 		a.believes(w.ca.Trust())
-		a.reports() // it may not have taken it over yet, and is not told with every report
+		a.reports() // it may not have applied it yet, and is not sent it with every report
 
 		w.ca.change(first, first, second) // introduced
 		a.believes(w.ca.Trust())
@@ -424,7 +423,7 @@ func TestAuthoritiesAreExchangedUnderOpenStreams(t *testing.T) {
 			t.Errorf("what is stored of it is %q and %+v", rec.Trust, rec.Certificate)
 		}
 
-		w.ca.change(second, second) // the old one is believed no more: who has nothing newer is cut off
+		w.ca.change(second, second) // the old authority is no longer trusted: an agent with nothing newer is cut off
 		a.believes(w.ca.Trust())
 		sleeper.believes(w.ca.Trust())
 		if m := sleeper.next(); m.GetRefused().GetReason() != protocol.Refused_CERTIFICATE {
@@ -442,7 +441,7 @@ func TestAuthoritiesAreExchangedUnderOpenStreams(t *testing.T) {
 	})
 }
 
-// An agent that does not take over what it was told is told again, once in a while.
+// An agent that does not apply the trust receives it again, once in a while.
 //
 // proves SEC-3
 func TestAgentThatBelievesSomethingElseIsToldAgain(t *testing.T) {

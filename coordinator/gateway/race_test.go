@@ -78,7 +78,7 @@ func TestRecordIsDeletedBetweenReadingAndWriting(t *testing.T) {
 	})
 }
 
-// An exchange that loses one race after the other gives up and says so; the agent tries elsewhere.
+// An exchange that loses several races in a row fails with an error; the agent tries elsewhere.
 //
 // proves DET-18
 func TestHelloThatLosesEveryRaceIsToldToGoElsewhere(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// releases are the signed agents that replicas serve, by version. They are never changed.
+// releases are the signed agents that replicas serve, by version. They are never modified.
 type releases map[string]*served
 
-// served is a version of the agent, and where to get it.
+// served is a version of the agent, and where to download it.
 type served struct {
 	programs  []*protocol.AgentProgram // one for each platform
 	addresses []string
@@ -61,8 +61,8 @@ func (g *Gateway) upgradeFor(u *store.AgentUpgrade) *protocol.AgentUpgrade {
 	}
 }
 
-// withTimeLeft adds to a message how long its offer is still valid. That always changes, so it is
-// not news.
+// withTimeLeft adds to a message how long its offer is still valid. That always differs, so it does
+// not count as a change.
 func withTimeLeft(full *protocol.Wanted, offer *store.AgentUpgrade, now time.Time) *protocol.Wanted {
 	if full.GetUpgrade() == nil || offer == nil {
 		return full

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The bounds of what a report may hold; more is cut off.
+// The bounds of a report; more is cut off.
 const (
 	mostChecks  = protocol.MostChecks
 	mostWindows = protocol.MostWindows
@@ -25,16 +25,16 @@ const (
 	mostOutput  = protocol.MostOutput
 )
 
-// whyEvery is how often at most a report is persisted for nothing but another reason: a check may
-// give another one each time.
+// whyEvery is the shortest interval at which a report is persisted for nothing but another reason:
+// a check may give another one each time.
 const whyEvery = 10 * time.Second
 
 // lateRenewal is the duration from which a renewal, which normally takes milliseconds, is so slow
 // that fewer sessions may begin: beginning sessions takes too much of etcd, or of this replica.
 const lateRenewal = 300 * time.Millisecond
 
-// report handles a report: it renews the lease, then acknowledges the report, then persists it if
-// it has news. A write may be slow while renewals are fast, since it goes through etcd's log: so no
+// report handles a report: it renews the lease, acknowledges the report, and persists it if it has
+// news. A write may be slow while renewals are fast, since it goes through etcd's log: so no
 // acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
 	renewed, err := s.renewBy(&protocol.Ack{Sequence: r.GetSequence()})
@@ -65,7 +65,7 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)
 		return false, nil
-	case errors.Is(err, errUnrecorded): // which says nothing about etcd or this replica
+	case errors.Is(err, errUnrecorded): // it says nothing about etcd or this replica
 		s.g.deps.Meter.Reported(false)
 		return false, s.stream.Send(nack(ack.GetSequence(), err))
 	case s.ctx.Err() != nil:
@@ -102,8 +102,8 @@ func nack(sequence uint64, why error) *protocol.GatewayMessage {
 }
 
 // reopen writes that the stream is open. It takes less than an interval, since the next report
-// waits for it. If too many sessions need it, as after a time without reports, it is left to the
-// next report: otherwise all of them would read etcd with each report, without end.
+// waits for it. If too many sessions need it, for example after a time without reports, the next
+// report retries: otherwise all of them would read etcd with each report, without end.
 func (s *session) reopen() {
 	if !s.g.states.tryTake() {
 		return
@@ -146,9 +146,9 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 	return s.lease, s.state == store.StreamOverdue || s.state == "", nil
 }
 
-// renewalFailed notes a disturbance if the lease may end before it is renewed by the report after
-// the next (SAFE-1). A lease with more time left loses nothing by a stall of seconds, and if it was
-// no stall, the next report will show that.
+// renewalFailed records a disturbance if the lease may end before the report after the next renews
+// it (SAFE-1). A lease with more time left loses nothing by a stall of seconds, and if it was no
+// stall, the next report will show that.
 func (s *session) renewalFailed(left time.Duration) {
 	if s.ctx.Err() == nil && left < s.ttl/2 {
 		s.g.deps.Disturbed("a renewal failed")
@@ -202,8 +202,8 @@ func (s *session) recallReport(ended bool) {
 	}
 }
 
-// persist queues a report to be written if it says something new, and otherwise once in a while
-// (DET-16). If writing fails, the next report is written.
+// persist queues a report to be written if it has news, and otherwise once in a while (DET-16). If
+// writing fails, the next report is written.
 func (s *session) persist(r *protocol.Report) {
 	rec := s.record(r)
 	if !s.recalled {
@@ -216,7 +216,7 @@ func (s *session) persist(r *protocol.Report) {
 	}
 	s.unwritten.Store(false)
 	s.lastReport, s.persisted = *rec, time.Now()
-	s.lastReport.Host = store.HostReport{} // nothing of it is new
+	s.lastReport.Host = store.HostReport{} // without news
 	s.g.reports.add(s, rec, fresh)
 }
 
@@ -263,7 +263,7 @@ func news(old, now store.Report) bool {
 	return !old.Notice.Same(now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
 }
 
-// record makes a report as it is stored, with everything cut to its bounds (SEC-5).
+// record converts a report for storage, cut to its bounds (SEC-5).
 func (s *session) record(r *protocol.Report) *store.Report {
 	rec := &store.Report{
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(),

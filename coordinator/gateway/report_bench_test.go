@@ -92,7 +92,7 @@ func (n *numbered) set(number uint64) []byte {
 	return n.bytes
 }
 
-// rawCodec sends bytes, and takes no more notice of what comes than that it came.
+// rawCodec sends bytes, and only counts what arrives.
 type rawCodec struct{ named interface{ Name() string } }
 
 func (c rawCodec) Name() string { return c.named.Name() }
@@ -168,7 +168,7 @@ func openBench(b *testing.B, agents int) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() { _ = seen.Run(ctx, q.Store) })
-	if err := seen.WaitFor(ctx, 1); err != nil { // else agents are told of replicas whenever that comes
+	if err := seen.WaitFor(ctx, 1); err != nil { // otherwise agents receive the list of replicas at random times
 		b.Fatal(err)
 	}
 	parts.Go(func() { _ = gw.Run(ctx) })
@@ -223,7 +223,7 @@ func helloBytes(b *testing.B, id string) []byte {
 	return data
 }
 
-// talk opens a stream without a network and returns it once the agent has been told all that
+// talk opens a stream without a network and returns it once the agent has received everything that
 // follows a welcome.
 func (g *bench) talk(b *testing.B, id string) *wire {
 	b.Helper()

@@ -214,9 +214,9 @@ func TestReportThatCouldNotBePersistedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// An acknowledgement says that the lease is renewed. Where that works and writing does not, since
-// etcd's disk is slow say, agents must not look for another replica, or fence themselves, for want
-// of acknowledgements.
+// An acknowledgement says that the lease is renewed. If renewals work but writes do not, for
+// example because etcd's disk is slow, agents must not look for another replica, or fence
+// themselves, because acknowledgements are missing.
 //
 // proves DET-14, SAFE-9
 func TestWhatCannotBeWrittenHoldsUpNoAcknowledgement(t *testing.T) {
@@ -347,7 +347,7 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 			}
 		}
 
-		// One that is too long ends its sender's stream, and no other.
+		// A report that is too long ends its sender's stream, and no other.
 		w.record("web-1", store.Running)
 		b := r.welcomed(hello("web-1", "boot1", 1))
 		defer b.hangUp()

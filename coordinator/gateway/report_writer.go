@@ -14,32 +14,32 @@ import (
 // (DET-16): batches are many times cheaper for etcd.
 const (
 	reportsPerTxn = store.MaxOps / 2       // reports in a transaction: each compares two keys
-	reportBytes   = 512 << 10              // and so many bytes, or one report: etcd takes no more than 1.5 MiB
+	reportBytes   = 512 << 10              // and this many bytes, or one report: etcd takes at most 1.5 MiB
 	reportWriters = 4                      // transactions at the same time
-	reportLinger  = 100 * time.Millisecond // for how long a report with nothing new waits for others
+	reportLinger  = 100 * time.Millisecond // how long a report without news waits for others
 	reportTries   = 5
 )
 
-// notes writes reports of many agents in one transaction. A report with news is written at once,
-// together with the reports that wait; while all writers are busy, only the newest report of each
-// agent waits. So no agent waits for a slow etcd, and memory is bounded.
+// reportWriter writes reports of many agents in one transaction. A report with news is written at
+// once, together with the reports that wait; while all writers are busy, only the newest report of
+// each agent waits. So no agent waits for a slow etcd, and memory is bounded.
 type reportWriter struct {
 	g *Gateway
 
 	mu      sync.Mutex
-	soon    []*session // with something new, in order
-	some    []*session // without
+	soon    []*session // with news, in order
+	some    []*session // without news
 	linger  bool       // a timer runs for some
 	writers int
 }
 
-// note is one session's pending report. The lock of notes guards it.
+// pendingReport is the pending report of one session. The lock of reportWriter guards it.
 type pendingReport struct {
 	due     *store.Report // not written yet
-	queue   reportQueue   // in which the session waits
-	writing bool          // an earlier one is being written: one agent's are written in order
-	tries   int           // of due, without success
-	settled chan struct{} // if a caller waits: closed when nothing is due, nor being written
+	queue   reportQueue   // the queue in which the session waits
+	writing bool          // an earlier one is being written: the reports of one agent are written in order
+	tries   int           // failed attempts to write due
+	settled chan struct{} // set if a caller waits: closed when nothing is due or being written
 }
 
 type reportQueue int
@@ -55,7 +55,7 @@ type entry struct {
 	s     *session
 	rec   *store.Report
 	value []byte
-	wrote store.Revision // of alive, as the session knew it
+	wrote store.Revision // revision of alive, as the session knew it
 	tries int
 }
 
@@ -75,7 +75,7 @@ func (w *reportWriter) add(s *session, rec *store.Report, news bool) {
 func (w *reportWriter) enqueue(s *session, news bool) {
 	switch {
 	case news && s.unwrittenReport.queue != queuedSoon:
-		s.unwrittenReport.queue = queuedSoon // if it waits among some, too, it is left out there
+		s.unwrittenReport.queue = queuedSoon // if it also waits in some, it is skipped there
 		w.soon = append(w.soon, s)
 	case !news && s.unwrittenReport.queue == notQueued:
 		s.unwrittenReport.queue = queuedSome
@@ -142,9 +142,9 @@ func (w *reportWriter) take() []entry {
 	return batch
 }
 
-// commit writes the first of a batch, as many as fit into a transaction, and returns how many those
-// were. Each is written only if its alive is as its session wrote it: a late report of a replaced
-// stream is no news. A report that may not be written does not keep others from being written.
+// commit writes as many reports from the front of a batch as fit into a transaction, and returns
+// their number. Each is written only if its alive is as its session wrote it: a late report of a
+// replaced stream is discarded. A report that may not be written does not prevent others.
 func (w *reportWriter) commit(batch []entry) int {
 	size, fit := 0, 0
 	for i := range batch {
@@ -179,10 +179,10 @@ func (w *reportWriter) commit(batch []entry) int {
 	return fit
 }
 
-// overtaken handles a report whose alive, or record, is not as it was.
+// overtaken handles a report whose alive or record has changed.
 func (w *reportWriter) overtaken(e entry, gone bool) {
 	if !gone && e.tries < reportTries && e.s.wroteAt() != e.wrote {
-		w.done(e, true) // a write of ours came between
+		w.done(e, true) // another of our writes came first
 		return
 	}
 	// No other session took over alive, else the stream would end: an abandoned write of ours has
@@ -195,7 +195,7 @@ func (w *reportWriter) overtaken(e entry, gone bool) {
 func (w *reportWriter) written(e entry, err error) {
 	if err != nil {
 		w.g.deps.Logger.Debug("report not persisted", "instance", e.s.instance, "error", err)
-		e.s.unwritten.Store(true) // or it was, and the answer was lost: the next one is written whatever it says
+		e.s.unwritten.Store(true) // or it was, and the answer was lost: the next one is written in any case
 	} else {
 		e.s.keepOutput(e.rec)
 	}
@@ -221,7 +221,7 @@ func (w *reportWriter) done(e entry, again bool) {
 	}
 }
 
-// settle waits until nothing of a session's is left to be written, or ctx ends.
+// settle waits until a session has nothing left to write, or ctx ends.
 func (w *reportWriter) settle(ctx context.Context, s *session) {
 	w.mu.Lock()
 	if s.unwrittenReport.due == nil && !s.unwrittenReport.writing {
@@ -244,7 +244,7 @@ func (w *reportWriter) settle(ctx context.Context, s *session) {
 	}
 }
 
-// busy reports whether anything is being written, or is to be at once.
+// busy reports whether anything is being written or must be written at once.
 func (w *reportWriter) busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -35,7 +35,7 @@ func TestRevisionsOfALostEtcdAreForgotten(t *testing.T) {
 }
 
 // Of two streams of an agent the one that was registered later counts. A stream that began when the
-// other was registered already is the later one, also if etcd has lost its data in between.
+// other was already registered is the later one, even if etcd has lost its data in between.
 //
 // proves DET-18, SAFE-17
 func TestTheLaterOfTwoStreamsCounts(t *testing.T) {

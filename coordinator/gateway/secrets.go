@@ -36,8 +36,8 @@ func secretsWanted(names map[string]string) []*protocol.Secret {
 	return list
 }
 
-// filled returns the message for an agent, with the values of its secrets and without them: the
-// first is sent and forgotten, the second is kept.
+// filled returns the message for an agent twice, with and without the values of its secrets: the
+// former is sent and forgotten, the latter is kept.
 func (s *session) filled(group string, w *protocol.Wanted) (full, bare *protocol.Wanted) {
 	if len(w.GetSecrets()) == 0 {
 		return w, w
@@ -84,7 +84,7 @@ func (s *session) value(name string) (value []byte, revision uint64, problem str
 	return value, uint64(rec.Modified), ""
 }
 
-// SecretsChanged notifies every agent that has secrets: only news is sent.
+// SecretsChanged notifies every agent that has secrets; only changes are sent.
 func (g *Gateway) SecretsChanged() {
 	for _, s := range g.all() {
 		s.secretsChanged("")

@@ -41,7 +41,7 @@ func (w *world) secret(ring sealed.Ring, shard, name, value string, version int)
 	synctest.Wait()
 }
 
-// secret returns the one that the agent was told last; it fails if nothing was told since.
+// secret returns the secret that the agent received last; it fails if there was none since.
 func (a *agent) secret(what string) *protocol.Secret {
 	a.t.Helper()
 	synctest.Wait()

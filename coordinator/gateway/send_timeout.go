@@ -14,14 +14,14 @@ import (
 // acknowledgements.
 const sendTimeout = 10 * time.Second
 
-// errNotRead means that an agent does not read what is sent to it.
-var errNotRead = errors.New("it does not read what it is told")
+// errNotRead means that an agent does not read its messages.
+var errNotRead = errors.New("it does not read its messages")
 
 // timedStream is a stream whose Send has a timeout. A Send to an agent that does not read returns
 // only when its connection is closed, so a timeout closes the connection.
 type timedStream struct {
 	agentStream
-	timers   *sync.Pool // of *sendTimer, shared by all streams: few Sends wait at the same time
+	timers   *sync.Pool // pool of *sendTimer, shared by all streams: few Sends wait at the same time
 	timedOut atomic.Bool
 }
 

@@ -94,7 +94,7 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		}
 		entries := r.entriesOf("SEC-5")
 		if len(entries) != 1 || entries[0].Instance != "web-0" ||
-			entries[0].Why != "it does not read what it is told" ||
+			entries[0].Why != "it does not read its messages" ||
 			!slices.Contains(reason.Lines(entries[0].Facts), "its certificate names web-0") || entries[0].Claimed {
 			t.Errorf("the journal has %+v", entries)
 		}
@@ -124,7 +124,7 @@ func (c trickling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An agent whose report comes in drops is late, as one that says nothing, and goes as that does.
+// An agent whose report arrives in tiny pieces is late like a silent one, and is treated like it.
 //
 // proves SEC-5, DET-3, DET-6
 func TestAnAgentThatTricklesIsSilent(t *testing.T) {

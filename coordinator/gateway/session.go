@@ -48,7 +48,7 @@ type session struct {
 	began    time.Time       // when the stream did
 	entered  time.Time       // when it was registered
 	spoken   uint32          // the version of the protocol that both sides know; 0: there is none
-	speaks   uint32          // that version, or the agent's own where there is none
+	speaks   uint32          // that version, or the agent's own if there is none
 
 	outbox outbox // messages and updates from other goroutines
 	wanted wanted
@@ -80,17 +80,17 @@ type session struct {
 	lastReport store.Report // as last persisted
 	recalled   bool         // what was persisted before this session
 	overdue    *time.Timer
-	unrecorded bool      // the last read found no record: nothing is renewed
+	unrecorded bool      // the last read found no record, so nothing is renewed
 	looked     time.Time // when that was
 
 	unwrittenReport pendingReport
 	unwritten       atomic.Bool         // the last write failed
 	doubtful        atomic.Bool         // alive may not be as state says
 	missing         atomic.Bool         // the cache shows no record before deleting
-	workload        *store.WorkloadExit // of the report that was written last; the writer's, as is
+	workload        *store.WorkloadExit // of the report that was written last; used by the writer, as is
 	outputKept      time.Time           // when a workload's last output went into the journal
 
-	seen struct { // copies for those who must not wait for their turn
+	seen struct { // copies for code that must not wait for the turn
 		sync.Mutex
 		opened, wrote store.Revision
 	}
@@ -213,10 +213,10 @@ func (s *session) serve() error {
 	return nil
 }
 
-// ending is why a stream is over.
+// ending says why a stream is over.
 type ending struct {
 	err error
-	// theirs: it came from the other side, and may be a violation.
+	// theirs means that the error came from the other side, and may be a violation.
 	theirs bool
 }
 
@@ -239,7 +239,7 @@ func (s *session) listen() ending {
 			return end
 		}
 		s.flush()     // what was queued meanwhile
-		if wait > 0 { // what comes meanwhile waits with the agent
+		if wait > 0 { // later messages wait at the agent
 			pause := time.NewTimer(wait)
 			select {
 			case <-pause.C:
@@ -389,13 +389,13 @@ func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 		s.g.deps.Meter.StreamClosed("goodbye")
 		s.g.deps.Logger.Info("agent left", "instance", s.instance, "epoch", s.epoch, "goodbye",
 			goodbye.GetKind().String())
-		return // the key says so already
+		return // the key has that already
 	}
 	why := "closed without goodbye"
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 	case status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled):
-		// gRPC reports a reset, and a silence that its pings ended, in the same way
+		// gRPC reports a reset and a silence that its pings ended in the same way
 		why = "the connection broke without goodbye"
 	default:
 		why = status.Convert(err).Message()
@@ -419,7 +419,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	}
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
-	s.g.reports.settle(ctx, s) // what it said before comes first
+	s.g.reports.settle(ctx, s) // reports from before come first
 	s.setState(ctx, state, kind, guard.Clip(b.GetMessage(), mostText))
 }
 
@@ -444,7 +444,7 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-// tryTake takes it if it is free.
+// tryTake takes the turn if it is free.
 func (t turn) tryTake() bool {
 	select {
 	case t <- struct{}{}:

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// proves SAFE-11: however many agents come at once, only so many of them make work for etcd; the
-// others are told soon to try elsewhere, and later ones are served.
+// proves SAFE-11: when many agents connect at once, only a limited number causes work for etcd; the
+// others are soon asked to try elsewhere, and later ones are served.
 func TestAStampedeIsLetInBitByBit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -55,8 +55,8 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 	})
 }
 
-// Agents that understand it are let wait where they are, are told so, and are served when it is
-// their turn, without coming again.
+// Agents that understand it wait on their connection, are told so, and are served in turn without
+// reconnecting.
 //
 // proves SAFE-11
 func TestAStampedeWaitsInLine(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 // How the states of streams are written.
 const (
 	statesPerTxn = store.MaxOps / 2 // in a transaction: each compares two keys
-	stateWriters = 2                // transactions at the same time: what comes meanwhile goes into the next
+	stateWriters = 2                // concurrent transactions: what arrives meanwhile goes into the next
 )
 
-// together writes the states of many sessions in one transaction, for example when all agents of a
-// dead replica connect here: batches are many times cheaper for etcd. Each part keeps its own
-// conditions, and one that does not hold does not keep others from being written. A single state is
-// written alone, at once.
+// stateWriter writes the states of many sessions in one transaction, for example when all agents of
+// a dead replica connect here: batches are many times cheaper for etcd. Each part keeps its own
+// conditions, and one that fails does not prevent the others. A single state is written alone, at
+// once.
 type stateWriter struct {
 	g *Gateway
 
@@ -31,10 +31,10 @@ type part struct {
 	store.BatchPart
 	done chan struct{} // closed when the part has its result
 
-	taken, left bool // by a writer; and by the caller that queued it. The lock guards them
+	taken, left bool // taken by a writer, and abandoned by the caller that queued it. The lock guards them
 }
 
-// commit is Store.Commit, together with others.
+// commit is Store.Commit, batched with others.
 func (w *stateWriter) commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
 	p := &part{BatchPart: store.BatchPart{Txn: txn}, done: make(chan struct{})}
 	w.mu.Lock()

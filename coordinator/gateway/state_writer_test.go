@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Sessions of many agents that come at once are written together. What keeps one of them from it
-// keeps no other: a record or an alive that is not as the cache shows it, for which it is written
-// anew; or a lease that has ended, after which its agent has to come again.
+// Sessions of many agents that connect at once are written together. A failure of one does not
+// affect the others: if a record or an alive differs from the cache, it is written again; if a
+// lease has ended, the agent has to reconnect.
 //
 // proves SAFE-11
 func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {

@@ -7,16 +7,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// noteStopped notes that an agent has stopped its workload for the record that ended its instance.
-// No provider knows when a machine that was set up by hand has stopped, so the agent's statement
-// ends the record (PROV-9). An agent repeats it in each hello, so a failed attempt is followed by
-// another.
+// noteStopped records that an agent has stopped its workload for the record that ended its
+// instance. No provider knows when a machine that was set up by hand has stopped, so the agent's
+// statement ends the record (PROV-9). An agent repeats it in each hello, so a failed attempt is
+// followed by another.
 func (s *session) noteStopped(ctx context.Context, end *retired) {
 	if !end.byHand || s.hello.GetStopped() != int64(end.revision) {
 		return
 	}
 	keys := s.g.cfg.Keys
-	// what the agent reported last stays, for those who look at it
+	// the last report stays for readers
 	last, err := readRecord[store.Report](ctx, s.g.deps.Store, keys.Report(s.instance))
 	if err != nil {
 		s.g.deps.Logger.Warn("the stop of an agent was not noted", "instance", s.instance, "error", err)

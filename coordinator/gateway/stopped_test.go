@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An agent's word that its workload has stopped is written down for the record that it names, and
-// only where no provider tells of the machine.
+// An agent's statement that its workload has stopped is recorded for the record that it names, and
+// only if no provider reports on the machine.
 //
 // proves PROV-9
 func TestAnAgentConfirmsThatItHasStopped(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// FuzzStream has an agent say anything on its stream, message after message: each is a length and
-// so many bytes. Whatever it says, another agent is served as ever, and nothing is left when it has
-// gone.
+// FuzzStream has an agent send arbitrary messages on its stream: each is a length and as many
+// bytes. For any input, another agent is served as before, and nothing is left when the first one
+// has gone.
 //
 // proves SEC-5
 func FuzzStream(f *testing.F) {

@@ -79,8 +79,8 @@ func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
 	})
 }
 
-// Who believes less than we do is told, whatever other replicas believe; and who believes what no
-// replica at work does any more.
+// An agent that trusts less than we do receives our trust, whatever other replicas trust; so does
+// an agent that trusts what no live replica trusts any longer.
 //
 // proves SEC-3
 func TestTrustGrowsThoughAReplicaHasOldFiles(t *testing.T) {

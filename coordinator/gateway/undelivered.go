@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits on logging what agents do not get.
+// Limits on logging files and secrets that agents do not get.
 const (
 	undeliveredEvery = time.Minute // how often those after the first are summed up
 	mostUndelivered  = 1000        // causes that are counted one by one
@@ -69,8 +69,8 @@ func (u *undelivered) run(ctx context.Context) {
 	}
 }
 
-// sum logs what was counted since the last time. A cause that did not come again is forgotten: its
-// next time counts as the first.
+// sum logs what was counted since the last time. A cause that did not recur is forgotten: its next
+// occurrence counts as the first.
 func (u *undelivered) sum() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	// errRetired: a record ends the instance. What is returned is a *retired, which names it.
+	// errRetired means that a record ends the instance. The returned error is a *retired, which
+	// names the record.
 	errRetired = errors.New("the instance is retired")
 	// errUnrecorded means that there is no record of the instance and no note that it was deleted
 	// on purpose.
@@ -51,8 +52,8 @@ func (r *retired) refused(instance string) *protocol.Refused {
 	}
 }
 
-// unknown returns the refusal of an agent without a record. It comes again after about the longest
-// wait, each at a time of its own: there may be a hundred thousand.
+// unknown returns the refusal of an agent without a record. The agent returns after about the
+// longest wait, each at a time of its own: there may be a hundred thousand.
 func (s *session) unknown(why error) *protocol.Refused {
 	longest := s.g.settings().ReconnectMax.D()
 	return &protocol.Refused{
@@ -61,8 +62,9 @@ func (s *session) unknown(why error) *protocol.Refused {
 	}
 }
 
-// staleNote is how much later than a gone note a claim must have been sealed for the note to be of
-// an earlier life of the instance. It is more than replicas' clocks may differ (SAFE-13).
+// staleNote is how much later than a gone note a claim must have been sealed for the note to be
+// about an earlier life of the instance. It exceeds the difference between replicas' clocks
+// (SAFE-13).
 const staleNote = 5 * time.Minute
 
 // absent reads etcd to find out what happened to an instance without a record: it returns *retired
@@ -102,8 +104,8 @@ func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	return evidence
 }
 
-// lookAgain is how often etcd is asked for a record that the cache does not show either. The
-// cache shows its return at once; this is for a cache that is wrong.
+// lookAgain is how often etcd is asked for a record that the cache does not show either. Usually
+// the cache shows its return at once; this covers a cache that is wrong.
 const lookAgain = 30 * time.Second
 
 // recorded returns nil if the session's instance has a record, so that a report may renew its
@@ -114,7 +116,7 @@ func (s *session) recorded(ctx context.Context) error {
 		return errNoShard
 	}
 	if !s.missing.Load() {
-		if s.unrecorded { // by the shard's key alone
+		if s.unrecorded { // the shard's key alone shows it
 			s.found()
 		}
 		return nil
@@ -161,8 +163,7 @@ func (s *session) found() {
 		return
 	}
 	s.unrecorded = false
-	// the last report may be lost as well, and an instance that never reports is taken for a failed
-	// one
+	// the last report may be lost as well, and an instance that never reports counts as failed
 	s.unwritten.Store(true)
 	s.g.deps.Logger.Info("record of an agent's instance is back", "instance", s.instance)
 	s.g.deps.Disturbed(store.DisturbedRecordBack)
@@ -198,7 +199,7 @@ func (s *session) judge(ctx context.Context) {
 	case errors.Is(err, errUnrecorded):
 		s.lose(ctx)
 	case err == nil:
-		s.missing.Store(false) // it is there again, or the cache is behind what we have read
+		s.missing.Store(false) // it is there again, or the cache is behind our read
 	}
 }
 

@@ -18,8 +18,8 @@ func (a *agent) nacks() {
 	}
 }
 
-// What takes an instance's record away without a word is no reason to stop anything: the stream
-// stays, renews nothing, and goes on when the record is back.
+// If an instance's record disappears without a note, nothing is stopped: the stream stays, renews
+// nothing, and continues when the record is back.
 //
 // proves SAFE-14, DET-18
 func TestStreamOutlivesItsRecord(t *testing.T) {
@@ -116,8 +116,8 @@ func TestStreamOutlivesItsRecord(t *testing.T) {
 	}
 }
 
-// A report that was lost, alone or with the record, is written anew though it says nothing new: an
-// instance of which there is no report is taken for one that has never become healthy.
+// A lost report, alone or with the record, is written again even without news: an instance without
+// a report counts as one that has never become healthy.
 //
 // proves SAFE-16, SAFE-17
 func TestALostReportIsWrittenAnew(t *testing.T) {
@@ -235,7 +235,7 @@ func TestNotEveryNoteRetires(t *testing.T) {
 //
 // proves SAFE-14, DET-18
 func TestOnlyEtcdItselfRetires(t *testing.T) {
-	t.Run("the record is made anew before the cache shows its end", func(t *testing.T) {
+	t.Run("the record is created again before the cache shows its end", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			r := w.serve("one")
 			defer r.stop()

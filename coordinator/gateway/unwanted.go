@@ -10,22 +10,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// stray is an agent without a record, as noted by us.
+// stray is an agent without a record, as this replica has noted it.
 type stray struct {
 	at      time.Time
 	claimed bool // with a claim
 }
 
-// Limits on what agents without a record, and unwanted boots, can make us write (SEC-5).
+// Limits on the writes that agents without a record, and unwanted boots, can cause (SEC-5).
 const (
-	mostStrays    = 1000    // that have no record
-	mostClaimed   = 200_000 // with a claim: they are our machines, and all records may be lost
-	strayRate     = 500     // a second; the others come again
+	mostStrays    = 1000    // agents without a record
+	mostClaimed   = 200_000 // those with a claim: they are our machines, and all records may be lost
+	strayRate     = 500     // per second; the others are noted when they return
 	strayBurst    = 1000
-	strayAgain    = 24 * time.Hour // until one is noted again, on a lease that lasts for longer
-	strayLeaseFor = time.Hour      // strays of so much time share a lease
+	strayAgain    = 24 * time.Hour // interval at which one is noted again, on a lease that lasts longer
+	strayLeaseFor = time.Hour      // strays of this much time share a lease
 	mostConflicts = 1000           // within conflictEvery
-	mostUnnoted   = 100_000        // that are counted, at 100 bytes each
+	mostUnnoted   = 100_000        // agents that are counted, at 100 bytes each
 	unnotedFor    = 10 * time.Minute
 )
 
@@ -39,7 +39,7 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 			(rec.Record.Claim != nil || !s.hasClaim())
 	})
 	if noted {
-		return // by us, or by another replica
+		return // by us or by another replica
 	}
 	known := s.shownClaim()
 	if full := g.countStray(s.instance, known != nil); full {
@@ -49,7 +49,7 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 		return
 	}
 	if !g.strayPace.Allow() {
-		return // it comes again
+		return // it returns
 	}
 	if err := g.putStray(ctx, s, known); err != nil {
 		if !errors.Is(err, store.ErrConflict) {
@@ -104,10 +104,10 @@ func (g *Gateway) countUnnoted(instance string) bool {
 	return !known
 }
 
-// Unnoted returns how many agents without a record have come lately and are not noted below
+// Unnoted returns how many agents without a record were seen recently and are not noted below
 // strays/, because there are too many.
 func (g *Gateway) Unnoted() int {
-	longest := max(unnotedFor, 3*g.settings().ReconnectMax.D()) // each comes again within half of that
+	longest := max(unnotedFor, 3*g.settings().ReconnectMax.D()) // each returns within half of that
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	maps.DeleteFunc(g.unnoted, func(_ string, at time.Time) bool { return time.Since(at) > longest })

@@ -55,7 +55,7 @@ func (s *session) failed(err error, goodbye *protocol.Goodbye) error {
 	}
 	cutOff := s.g.clients.CutOff(s.instance, time.Now())
 	s.recordCutOff(violation, err.Error(), cutOff)
-	s.ended(err, nil) // a goodbye excuses nothing
+	s.ended(err, nil) // a goodbye does not excuse a violation
 	return s.stream.Send(cutOffMessage(cutOff, err))
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// raw sends a message as it is given.
+// raw sends a message unchanged.
 func (a *agent) raw(data []byte) {
 	a.t.Helper()
 	if err := a.stream.SendMsg(rawMessage(data)); err != nil {
@@ -21,7 +21,7 @@ func (a *agent) raw(data []byte) {
 	}
 }
 
-// rawMessage returns a message whose fields are all unknown on this side: they travel as they are.
+// rawMessage returns a message whose fields are all unknown on this side: they are sent unchanged.
 func rawMessage(data []byte) proto.Message {
 	m := &protocol.AgentMessage{}
 	m.ProtoReflect().SetUnknown(data)
@@ -50,8 +50,8 @@ func (r *replica) entriesOf(rule string) []store.JournalEntry {
 	return out
 }
 
-// An agent that does what no agent does is cut off, told why and named, its hellos are refused for
-// a while, and other clients do not notice.
+// An agent that violates the protocol is cut off with a reason and named; its hellos are refused
+// for a while, and other clients are not affected.
 //
 // proves SEC-5
 func TestOffendersAreCutOffAndNamed(t *testing.T) {
@@ -186,8 +186,8 @@ func TestOffencesAddUp(t *testing.T) {
 	})
 }
 
-// A client that says hello too often is ignored for as long as that goes on; an agent that looks
-// for a replica never gets there.
+// A client that says hello too often is ignored while that lasts; an agent that looks for a replica
+// never reaches that limit.
 //
 // proves SEC-5
 func TestHellosAreBoundedInRate(t *testing.T) {

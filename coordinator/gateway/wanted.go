@@ -16,14 +16,14 @@ import (
 // queue or is dropped.
 type wanted struct {
 	mu     sync.Mutex
-	record store.Revision // of the instance's record that it was taken from
+	record store.Revision // revision of the instance's record that it comes from
 	group  string
 	now    *protocol.Wanted
 	told   *protocol.Wanted // without the values of secrets, and without the claim
 	claim  claimed
 	files  fileWants
-	offer  *store.AgentUpgrade // of the record; it is in now as long as a replica serves it
-	drill  *store.Instance     // the record that now's drill is from; nil: there is none
+	offer  *store.AgentUpgrade // the record's; it is in now while a replica serves it
+	drill  *store.Instance     // revision of the record that now's drill is from; nil: no drill
 }
 
 // want updates the wanted state from an instance's record. An older record than the known one is
@@ -90,7 +90,7 @@ func (s *session) forgetRevision(back store.Revision) {
 	}
 }
 
-// sendWanted sends the wanted state, unless it was sent last. s.mu must be held.
+// sendWanted sends the wanted state, unless it was sent before. s.mu must be held.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	s.endLateDrill()
@@ -114,8 +114,8 @@ func (s *session) sendWanted() error {
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: full}})
 }
 
-// endLateDrill takes a drill out of what is to be sent if it may not begin any more: the message
-// may have waited, and a hold or a pause may have come since (DAY-6).
+// endLateDrill removes a drill from the message if it may not begin any longer: the message may
+// have waited, and a hold or a pause may have begun since (DAY-6).
 func (s *session) endLateDrill() {
 	w := &s.wanted
 	w.mu.Lock()
@@ -130,14 +130,14 @@ func (s *session) endLateDrill() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.now == now { // else a newer record has come
+	if w.now == now { // otherwise a newer record has arrived
 		w.now = proto.CloneOf(now)
 		w.now.Drill = nil
 	}
 }
 
-// drillWaits reports whether no drill of an instance may begin now, as the cache shows it: the
-// shard is on hold, or its group is paused or not known (DAY-6, SAFE-12).
+// drillWaits reports whether no drill of an instance may begin now, by the cache: the shard is on
+// hold, or its group is paused or unknown (DAY-6, SAFE-12).
 func (g *Gateway) drillWaits(c *cache.Content, rec store.Instance) bool {
 	if !rec.Drilled(time.Now()) {
 		return false
@@ -149,7 +149,7 @@ func (g *Gateway) drillWaits(c *cache.Content, rec store.Instance) bool {
 // wantedBy returns what a record wants of the instance's agent.
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
-	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
+	if i.Config != "" { // otherwise it is unknown what the machine was created from, and it stays as it is (REC-8)
 		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.AllChecks())
 		w.Secrets = secretsWanted(i.Spec.Secrets)
 		w.Files = len(i.Spec.Files) > 0

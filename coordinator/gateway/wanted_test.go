@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted returns what the agent was told is wanted of it, each in a line, since the last call.
-// Other messages are passed over.
+// wanted returns the wanted states that the agent received since the last call, one per line. It
+// skips other messages.
 func (a *agent) wanted() []string {
 	a.t.Helper()
 	synctest.Wait()
@@ -155,8 +155,8 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 	})
 }
 
-// An agent is told an offer as soon as a replica serves it, also if the record of the offer was
-// there before.
+// An agent receives an offer as soon as a replica serves it, even if the record of the offer
+// existed before.
 //
 // proves PROV-7
 func TestAnOfferAwaitsWhoServesIt(t *testing.T) {
@@ -216,8 +216,8 @@ func TestOldCacheTellsNothing(t *testing.T) {
 	})
 }
 
-// Whatever is wanted reaches the agent, however much changes while its stream is busy: only the
-// last of it counts.
+// The wanted state reaches the agent however much changes while its stream is busy: only the last
+// one counts.
 //
 // proves HEAL-1
 func TestWhatIsWantedIsNeverDropped(t *testing.T) {
@@ -331,8 +331,8 @@ func TestAgentIsToldWhatToDoWithoutALease(t *testing.T) {
 	})
 }
 
-// A drill is told soon after its order, on the stream that the leader named, and on none after it:
-// an agent that was killed and comes back runs on.
+// A drill is sent soon after its order, on the stream that the leader named, and on no later one:
+// an agent that was killed and returns keeps running.
 //
 // proves DAY-6
 func TestDrillIsToldOnOneStream(t *testing.T) {
@@ -369,7 +369,7 @@ func (w *world) webGroup(paused bool) {
 	w.put(w.keys.Group("web"), store.Encode(g))
 }
 
-// An agent is told of a drill in a static group, with or without what is set beside it.
+// An agent in a static group receives drills, with or without an override.
 //
 // proves DAY-6, REC-6, REC-13
 func TestDrillIsToldInAStaticGroup(t *testing.T) {
@@ -404,8 +404,8 @@ func TestDrillIsToldInAStaticGroup(t *testing.T) {
 	})
 }
 
-// No drill is told while the shard is on hold or the group is paused, and none of that time after
-// it: the order was for another moment.
+// No drill is sent while the shard is on hold or the group is paused, nor after that time: the
+// order was for another moment.
 //
 // proves DAY-6, SAFE-12, REC-13
 func TestDrillIsNotToldInAHoldOrAPause(t *testing.T) {
@@ -440,6 +440,6 @@ func TestDrillIsNotToldInAHoldOrAPause(t *testing.T) {
 		w.webGroup(false)
 		a.wantTold("the pause is over")
 		order("r3")
-		a.wantTold("ordered anew", "service c1 run [./web] greeting=hello kill its workload for r3")
+		a.wantTold("ordered again", "service c1 run [./web] greeting=hello kill its workload for r3")
 	})
 }

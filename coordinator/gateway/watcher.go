@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// watcher is the gateway as the cache sees it.
+// watcher implements cache.Listener for the gateway.
 type watcher Gateway
 
 // Listed checks all sessions after an interruption: their keys should be as they wrote them.
@@ -20,10 +20,10 @@ func (w *watcher) Listed(c *cache.Content) {
 	g.blind = false
 	g.mu.Unlock()
 	g.wrongShard.Store(g.isWrongShard(c))
-	g.releases.Store(releasesOf(c)) // before the offers of them
+	g.releases.Store(releasesOf(c)) // before their offers
 	sessions := g.all()
 	if blind {
-		g.deps.Disturbed("a replica's watch goes on after an interruption")
+		g.deps.Disturbed("a replica's watch continues after an interruption")
 	}
 	for _, s := range sessions {
 		if c.Revision < s.wroteAt() {
@@ -43,7 +43,7 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	g := (*Gateway)(w)
 	replicas := slices.ContainsFunc(changes, func(change cache.Change) bool { return change.Kind == store.KindReplicas })
 	if replicas {
-		g.releases.Store(releasesOf(c)) // before the offers of them
+		g.releases.Store(releasesOf(c)) // before their offers
 	}
 	for _, change := range changes {
 		switch change.Kind {
@@ -78,7 +78,7 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 				g.mu.Unlock()
 				switch {
 				case s == nil:
-				case change.Deleted: // the next report rewrites it, whatever it says
+				case change.Deleted: // the next report rewrites it in any case
 					s.unwritten.Store(true)
 				default:
 					g.checkReport(c, s)
@@ -102,8 +102,8 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	}
 }
 
-// Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can
-// be put back.
+// Interrupted counts as a disturbance, and so does its end: from then on keys of agents that were
+// not seen can be restored.
 func (w *watcher) Interrupted(err error) {
 	g := (*Gateway)(w)
 	g.mu.Lock()
@@ -121,12 +121,12 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 			s.forgetRevision(inst.Modified)
 		}
 		s.want(inst, g.drillWaits(c, inst.Record))
-		s.releasesChanged() // they may have while it was opened
+		s.releasesChanged() // it may have changed while the session was opened
 	}
 	g.checkReport(c, s)
 	switch {
 	case g.isWrongShard(c):
-		// What is listed here is not of our shard.
+		// This listing is not of our shard.
 	case !g.hasRecord(c, s.instance):
 		if c.Revision >= s.openedAt() {
 			g.doubt(s)
@@ -136,9 +136,9 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 			g.restore(s, c.Revision) // this stream is open, so the key is rewritten, whatever it contained (SAFE-16)
 		}
 	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record):
-		// an older value was read by our own write
+		// our own write has read an older value
 		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
-			g.restore(s, c.Revision) // an older stream's replica put a deleted key back before we did
+			g.restore(s, c.Revision) // an older stream's replica restored a deleted key before we did
 		} else {
 			s.close(errSuperseded)
 		}

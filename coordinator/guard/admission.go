@@ -17,9 +17,9 @@ import (
 const (
 	admitAtOnce = 64 // sessions that begin at the same time; others wait in the queue
 	admitLeast  = 4  // the same while renewals are late
-	// the longest wait of an agent that cannot be told that it waits: it soon gives up
+	// the longest wait of an agent that cannot be told to wait: it soon gives up
 	silentWait = 3 * time.Second
-	tellAfter  = time.Second // when an agent is notified that it waits, if it understands that
+	tellAfter  = time.Second // when an agent that understands it is told to wait
 	waitSpare  = time.Second // how much longer than announced an agent should expect to wait
 	// assumed time between two admissions before any is measured; rather too short, since a waiting
 	// agent has no coordinator
@@ -41,7 +41,7 @@ type Admission struct {
 	running  int
 	most     int           // at the same time
 	queue    list.List     // of chan struct{}, closed when the agent is admitted
-	over     chan struct{} // closed when nothing is admitted any more
+	over     chan struct{} // closed when nothing is admitted any longer
 	ended    bool
 	interval time.Duration // measured time between two admissions
 	done     int           // admissions completed since …
@@ -71,26 +71,26 @@ func (c *Crowded) Refused() *protocol.Refused {
 	return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: c.Error(), After: durationpb.New(c.After)}
 }
 
-// Patience is how long an agent can wait for its admission.
+// Patience says how long an agent can wait for its admission.
 type Patience struct {
 	Most time.Duration
-	Tell func(most time.Duration) error // tells the agent that it waits, and for how long; nil: it cannot be told
+	Tell func(most time.Duration) error // tells the agent to wait, and for how long; nil: not possible
 }
 
-// Impatient is for agents that cannot be told that they wait.
+// Impatient is for agents that cannot be told to wait.
 var Impatient = Patience{Most: silentWait}
 
-// PatienceFor returns how long an agent waits that can be told so. A leader that gives agents time
-// to return allows for two replicas that do not answer in one round through all of them. This is
-// one replica that answers late (SAFE-1).
+// PatienceFor returns how long an agent waits that can be told to. The time that a leader gives
+// agents to return allows for two replicas that do not answer in one round. This is one replica
+// that answers late (SAFE-1).
 func PatienceFor(reconnectMax time.Duration) time.Duration {
 	return max(reconnectMax/2, 2*protocol.AnswerTimeout) - protocol.AnswerTimeout - waitSpare
 }
 
-// ErrStopping means that the replica stops and admits nothing any more.
+// ErrStopping means that the replica is stopping and admits no more agents.
 var ErrStopping = errors.New("this replica stops: go to another")
 
-// errTimeout means that an agent has waited for as long as it can.
+// errTimeout means that an agent has waited as long as it can.
 var errTimeout = errors.New("too many agents come at once")
 
 // Enter waits until a session may begin. The caller must call leave when it has begun. The error is
@@ -135,7 +135,7 @@ func (a *Admission) Enter(ctx context.Context, p Patience, latest time.Duration)
 	return nil, err
 }
 
-// await waits until admitted is closed, and tells the agent if that takes long.
+// await waits until admitted is closed, and notifies the agent if that takes long.
 func (a *Admission) await(ctx context.Context, admitted <-chan struct{}, p Patience) error {
 	silent := p.Most
 	if p.Tell != nil {
@@ -164,7 +164,7 @@ func (a *Admission) await(ctx context.Context, admitted <-chan struct{}, p Patie
 	}
 }
 
-// End sends all waiting agents away and admits nothing any more.
+// End sends all waiting agents away and admits no more.
 func (a *Admission) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Ten thousand agents whose replica has died come to another, 64 at once. Every one of them does
-// what it is told, and all are served in little more than the time that this takes, also where it
-// takes longer in the beginning, while all of them come.
+// Ten thousand agents whose replica has died connect to another, 64 at once. All of them follow
+// instructions, and all are served in little more than the time that this takes, even if it takes
+// longer in the beginning, while all of them arrive.
 //
 // proves SAFE-11
 func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
@@ -64,7 +64,7 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 						}
 						<-time.After(takes)
 						mu.Lock()
-						atOnce-- // before the next one is let in
+						atOnce-- // before the next one is admitted
 						last = max(last, time.Since(began))
 						mu.Unlock()
 						leave()
@@ -128,8 +128,8 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 	})
 }
 
-// A client that can wait in line learns after a second that it waits, and stays for as long as a
-// leader allows for; others wait no longer than their own timeout. All stand in one line, and a
+// A client that can wait in the queue learns after a second that it waits, and stays as long as a
+// leader allows for; others wait no longer than their own timeout. All share one queue, and a
 // replica that stops sends them away at once.
 //
 // proves SAFE-11, SAFE-1
@@ -206,8 +206,8 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 	})
 }
 
-// A leader that gives agents the time to return counts with one replica that does not answer and
-// one that lets them wait.
+// The time that a leader gives agents to return allows for one replica that does not answer and one
+// that lets them wait.
 //
 // proves SAFE-1
 func TestNobodyWaitsForLongerThanALeaderCountsWith(t *testing.T) {

@@ -44,8 +44,8 @@ const (
 	HelloViolates               // it came too soon too often: the instance is cut off from now on
 )
 
-// Hello counts a hello. For how long the instance is cut off is returned with HelloCutOff and
-// HelloViolates.
+// Hello counts a hello. With HelloCutOff and HelloViolates it returns for how long the instance is
+// cut off.
 func (c *Clients) Hello(instance string, now time.Time) (HelloDecision, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -279,10 +279,10 @@ func (g *Connections) refuse(c *conn) {
 	})
 }
 
-// Counts are the numbers of present connections.
+// Counts are the numbers of open connections.
 type Counts struct{ Pending, Anonymous, Total int }
 
-// Counts returns how many connections there are.
+// Counts returns the numbers of open connections.
 func (g *Connections) Counts() Counts {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,8 +13,8 @@
 // # Connections
 //
 // A connection is pending until its TLS handshake is done. Then it is named, if it showed a
-// certificate, or anonymous. All that an anonymous connection can do is to join, which takes a
-// moment. [Bounds] limits each kind:
+// certificate, or anonymous. An anonymous connection can only join, which takes a moment. [Bounds]
+// limits each kind:
 //
 //	what                                     honest                     bound
 //	a pending handshake                      below 1 s                  5 s

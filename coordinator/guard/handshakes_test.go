@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// However many handshakes of a source wait, another source waits for one of them, and a handshake
-// that has begun waits for none that has not.
+// However many handshakes of a source wait, another source waits for only one of them, and a
+// handshake that has begun does not wait for one that has not.
 //
 // proves SEC-5
 func TestSourcesTakeTurns(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 
 	renewalRate    = 1  // certificates a second; certificates that last for seconds are for tests
 	renewalBurst   = 5  // certificates at once
-	mostHastyInRow = 30 // renewals that come too soon, before they count as a violation
+	mostHastyInRow = 30 // early renewals in a row, before they count as a violation
 )
 
 // RateState is the rate state of one stream: how many messages and bytes an agent has sent lately.

@@ -12,8 +12,8 @@ import (
 //
 // proves SEC-5
 func TestTheBusiestAgentIsNotDelayed(t *testing.T) {
-	// 32 checks of 2s that come to a verdict after two results each: 8 reports a second, and one a
-	// second that is due; as large as can be.
+	// 32 checks of 2s that reach a verdict after two results each: 8 reports a second, and the
+	// regular one each second, all of the largest size.
 	const rate, size = 8 + 1, protocol.MostOutput + 33*(protocol.MostName+600)
 	now := time.Now()
 	var p, burst RateState

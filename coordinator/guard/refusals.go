@@ -19,14 +19,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Refusal is something that a client asked of this replica and did not get.
+// Refusal is a refused request of a client.
 type Refusal struct {
 	Rule string // SEC-1: identity, SEC-2: joining, SEC-5: bounds
-	What string // was refused, such as "join refused"
+	What string // what was refused, such as "join refused"
 	// Why is one of a few fixed phrases. Refusals are grouped by it, so it contains nothing that
 	// came from outside.
 	Why     string
-	Address string // of the client, with its port
+	Address string // the client's address, with its port
 	Claimed string // the name that the client gave, "" if none
 	Proved  bool   // a certificate proves Claimed
 	Detail  string // more about the cause; may come from outside

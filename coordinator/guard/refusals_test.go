@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// recorded runs refusals in a bubble, and gives the journal that they have written so far.
+// recorded runs refusals in a bubble, and returns a function for the journal entries so far.
 func recorded(t *testing.T, test func(r *guard.Refusals, journal func() []store.JournalEntry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

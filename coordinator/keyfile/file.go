@@ -123,7 +123,7 @@ func Replace(path string, was, now sealed.Ring) error {
 			return nil
 		}
 		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
-			return fmt.Errorf("its owner could not read it any more: %w", err)
+			return fmt.Errorf("its owner could no longer read it: %w", err)
 		}
 		return nil
 	}

@@ -49,7 +49,7 @@ func (k *Keys) Follow(ctx context.Context, changed func()) {
 		return
 	}
 	k.Run(ctx, func() {
-		k.log.Info("keys for secrets read anew", "keys", k.Ring().IDs())
+		k.log.Info("keys for secrets read again", "keys", k.Ring().IDs())
 		changed()
 	})
 }
@@ -78,7 +78,7 @@ func (c Config) parse(text string, before sealed.Ring) (sealed.Ring, error) {
 	}
 	ring, err := parse(c.Path, text)
 	if err == nil && len(ring.IDs()) == 0 && len(before.IDs()) > 0 {
-		err = fmt.Errorf("key file %s has no keys any more", c.Path)
+		err = fmt.Errorf("key file %s has no keys any longer", c.Path)
 	}
 	return ring, err
 }

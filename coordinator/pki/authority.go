@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
-// Authority is the agents' authority, as a coordinator uses it. It is safe for concurrent use.
+// Authority is the agents' authority at work in a coordinator. It is safe for concurrent use.
 type Authority struct {
 	followed *reload.Files[raw, Files]
 	log      *slog.Logger
 	began    time.Time
-	wall     func() time.Time // what the wall clock shows
+	wall     func() time.Time // reads the wall clock
 
 	mu      sync.Mutex
 	files   Files
@@ -29,8 +29,8 @@ type Authority struct {
 	seen    offsets // of the wall clock
 }
 
-// Open reads the authority that issues to agents in the directory of certificates. It must be one
-// that can issue now.
+// Open reads the authority that issues to agents in the directory of certificates. It must be able
+// to issue now.
 func Open(dir string, log *slog.Logger) (*Authority, error) {
 	followed, err := follow(filepath.Join(dir, string(Agents)), log,
 		func(source raw) (Files, error) { return forAgents(dir, source) })
@@ -45,7 +45,7 @@ func Open(dir string, log *slog.Logger) (*Authority, error) {
 	}, nil
 }
 
-// forAgents returns the agents' authority in these files, as a coordinator needs it.
+// forAgents returns the agents' authority in these files in the form that a coordinator needs.
 func forAgents(dir string, source raw) (Files, error) {
 	files, err := source.parse()
 	if err != nil {
@@ -59,7 +59,8 @@ func forAgents(dir string, source raw) (Files, error) {
 		return files, problem(err, "leasehold pki show tells more; leasehold pki rotate --force replaces it",
 			"%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
 	}
-	// The operators' authority may not be on this host, and its problems do not concern us.
+	// The operators' authority may not be on this host, and its problems do not concern the
+	// coordinator.
 	if other, err := readStable(filepath.Join(dir, string(Operators))); err == nil {
 		if operators, err := other.certificates(caCert); err == nil && oneOf(files.Trust().Authorities, operators) {
 			return files, problem(nil, "give each an authority of its own: leasehold pki init --only agents",
@@ -69,7 +70,7 @@ func forAgents(dir string, source raw) (Files, error) {
 	return files, nil
 }
 
-// oneOf reports whether some key is among both.
+// oneOf reports whether the two sets have a key in common.
 func oneOf(agents, operators []*x509.Certificate) bool {
 	return slices.ContainsFunc(agents, func(a *x509.Certificate) bool {
 		return slices.ContainsFunc(operators,
@@ -105,7 +106,8 @@ func (a *Authority) Trust() identity.Trust {
 	return a.trust
 }
 
-// Changed is closed when Trust changes next. Ask for it before Trust, so that nothing is missed.
+// Changed returns a channel that is closed at the next change of Trust. Call it before Trust, so
+// that no change is missed.
 func (a *Authority) Changed() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

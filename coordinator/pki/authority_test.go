@@ -78,7 +78,7 @@ func oneAuthority(t *testing.T, dir string) {
 	must(t, os.CopyFS(dir+"/operators", os.DirFS(dir+"/agents")))
 }
 
-// notAuthority has an agent's certificate stand where the authority's should.
+// notAuthority puts an agent's certificate in the place of the authority's.
 func notAuthority(t *testing.T, dir string) {
 	s := load(t, dir, Agents).Issuer
 	must(t, os.WriteFile(dir+"/agents/ca.crt", certificatePEM(agentCertificate(t, s, web, time.Hour).Leaf), 0o600))
@@ -154,8 +154,8 @@ func TestRunFollowsItsFiles(t *testing.T) {
 	})
 }
 
-// An operator copies an authority to this host file by file, slower than it is looked at: only what
-// stays for a while counts, so that an intermediate state cuts no agent off.
+// An operator copies an authority to this host file by file, more slowly than the files are read:
+// only a state that lasts counts, so that an intermediate state cuts no agent off.
 func TestRunWaitsUntilFilesStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := newPlace(t, AgentsLifetime)

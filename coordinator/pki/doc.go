@@ -1,5 +1,5 @@
-// Package pki is a shard's certificate authorities: their files, and what is issued from
-// them.
+// Package pki implements a shard's certificate authorities: their files, and the certificates that
+// they issue.
 //
 //	files.go      how the authorities lie in their directory, and reading them
 //	authority.go  the agents' authority at work in a coordinator

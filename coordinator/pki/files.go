@@ -43,27 +43,28 @@ var authorityFiles = [...]string{caCert, caKey, nextCert, nextKey, oldCert}
 // Problem is an error about the files, with its remedy.
 type Problem struct {
 	What, Next string
-	Err        error // below it; may be nil
+	Err        error // the wrapped error; may be nil
 }
 
 // Error returns what is wrong.
 func (p *Problem) Error() string { return p.What }
 
-// Unwrap is for errors.Is.
+// Unwrap supports errors.Is.
 func (p *Problem) Unwrap() error { return p.Err }
 
 func problem(err error, next, format string, args ...any) *Problem {
 	return &Problem{What: fmt.Sprintf(format, args...), Next: next, Err: err}
 }
 
-// Signer is a certificate authority, with its key if the key is available.
+// Signer is a certificate authority, with its key if available.
 type Signer struct {
 	Certificate *x509.Certificate
-	Above       []*x509.Certificate // what the file holds after it: the authorities that have signed it
-	Key         crypto.Signer       // nil: not here
+	Above       []*x509.Certificate // the file's other certificates: the authorities above it
+	Key         crypto.Signer       // nil: not available
 }
 
-// Ends returns when the first of the certificates ends: nothing that is issued may be used longer.
+// Ends returns when the first of the certificates expires: nothing that is issued may be valid for
+// longer.
 func (s Signer) Ends() time.Time {
 	ends := s.Certificate.NotAfter
 	for _, c := range s.Above {
@@ -74,10 +75,10 @@ func (s Signer) Ends() time.Time {
 	return ends
 }
 
-// Fingerprint names the authority.
+// Fingerprint returns the authority's fingerprint.
 func (s Signer) Fingerprint() string { return identity.Fingerprint(s.Certificate) }
 
-// Files are an authority as its directory holds it.
+// Files is an authority as its directory holds it.
 type Files struct {
 	Dir    string // the directory of this authority
 	Issuer Signer
@@ -114,7 +115,7 @@ func Load(dir string, kind Kind) (Files, error) {
 	return r.parse()
 }
 
-// raw is what the files of an authority hold. It can be compared.
+// raw is the content of an authority's files. It is comparable.
 type raw struct {
 	dir   string
 	files [len(authorityFiles)]rawFile
@@ -175,7 +176,7 @@ func readFile(path string) (rawFile, error) {
 	if err == nil {
 		text, err = os.ReadFile(path)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 		return rawFile{}, nil
 	}
 	if err != nil {
@@ -244,7 +245,7 @@ func (r raw) parse() (Files, error) {
 	return f, nil
 }
 
-// certificates reads a file of authorities' certificates; none if it is not there.
+// certificates reads a file of authorities' certificates; none if the file does not exist.
 func (r raw) certificates(name string) ([]*x509.Certificate, error) {
 	file, path := r.file(name)
 	if !file.there {
@@ -261,7 +262,7 @@ func (r raw) certificates(name string) ([]*x509.Certificate, error) {
 	return t.Authorities, nil
 }
 
-// key reads a private key; nil if it is not there.
+// key reads a private key; nil if the file does not exist.
 func (r raw) key(name string) (crypto.Signer, error) {
 	file, path := r.file(name)
 	if !file.there {
@@ -279,7 +280,7 @@ func (r raw) key(name string) (crypto.Signer, error) {
 	return key, nil
 }
 
-// parseKey reads a key in any of the forms in which others write it.
+// parseKey reads a key in any common form.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for {
 		block, rest := pem.Decode(text)
@@ -313,7 +314,7 @@ func keyOf(block *pem.Block) crypto.Signer {
 	return nil
 }
 
-// fits reports whether this is the key of the certificate.
+// fits reports whether the key is the certificate's.
 func fits(key crypto.Signer, c *x509.Certificate) bool {
 	return key != nil && sameKey(key.Public(), c.PublicKey)
 }

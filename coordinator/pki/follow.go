@@ -12,7 +12,7 @@ import (
 // after the other, and an authority that is missing meanwhile must not count as no longer trusted.
 const settle = 2 * time.Second
 
-// follow reads the files of an authority for the first time, to read them again when they change.
+// follow reads the files of an authority for the first time; they are read again when they change.
 func follow(dir string, log *slog.Logger, parse func(raw) (Files, error)) (*reload.Files[raw, Files], error) {
 	return reload.Open(reload.Config[raw, Files]{
 		Read:   func() (raw, error) { return readStable(dir) },
@@ -24,7 +24,7 @@ func follow(dir string, log *slog.Logger, parse func(raw) (Files, error)) (*relo
 			if errors.As(err, &p) {
 				next = p.Next
 			}
-			log.Error("certificate authority changed and cannot be used as it is: the one before stays in force",
+			log.Error("changed certificate authority is unusable: the previous one stays in force",
 				"dir", dir, "error", err, "next", next)
 		},
 	})

@@ -28,7 +28,7 @@ const (
 // with slow clocks trust it. Nothing was issued before, so this is harmless.
 const begins = 2 * clocks
 
-// ErrExists is the error of Init for an authority that is there already.
+// ErrExists means that Init found an existing authority.
 var ErrExists = errors.New("there is a certificate authority already")
 
 // Init creates the directory and an authority of each kind in it. If one exists already, it fails
@@ -88,7 +88,7 @@ func makeDirs(dirs ...string) error {
 	return nil
 }
 
-// initOne first creates an authority in a directory with another name, so that an interrupted
+// initOne creates an authority in a directory with a temporary name first, so that an interrupted
 // creation leaves no authority.
 func initOne(dir string, kind Kind, lifetime time.Duration) error {
 	made, err := newSigner(kind, lifetime)

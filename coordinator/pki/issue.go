@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// clocks is how far the clock of the checking side may be behind ours (SAFE-13). That a
-// certificate begins before it was issued is harmless: its holder has it only from now on.
+// clocks is how far the clock of the checking side may be behind ours (SAFE-13). It is harmless
+// that a certificate begins before it was issued: its holder has it only from now on.
 const clocks = 24 * time.Hour
 
 // Issue certifies the key of a request for the given identity. The chain is the certificate
@@ -57,7 +57,8 @@ func (s Signer) certify(key crypto.PublicKey, to identity.Identity, shows span, 
 	return [][]byte{der, s.Certificate.Raw}, ends, nil
 }
 
-// sign makes the certificate of anything but an authority, valid by all that the clock shows.
+// sign makes a certificate for anything but an authority, valid by all times that the clock may
+// mean.
 func (s Signer) sign(c *x509.Certificate, key crypto.PublicKey, shows span, lifetime time.Duration) ([]byte, time.Time,
 	error,
 ) {
@@ -82,7 +83,7 @@ func (s Signer) sign(c *x509.Certificate, key crypto.PublicKey, shows span, life
 	return der, c.NotAfter, nil
 }
 
-// usable returns why nothing can be issued at what the clock shows, or nil.
+// usable returns why nothing can be issued at the times that the clock may mean, or nil.
 func (s Signer) usable(shows span) error {
 	switch {
 	case s.Key == nil:
@@ -97,8 +98,8 @@ func (s Signer) usable(shows span) error {
 	return nil
 }
 
-// works returns why certificates of this authority would not be trusted: it has expired, for
-// example, or its own signer allows it other names or uses only.
+// works returns why certificates of this authority would not be trusted: for example, it has
+// expired, or its own signer allows it only other names or uses.
 func (s Signer) works() error {
 	if err := s.usable(at(time.Now())); err != nil {
 		return err

@@ -100,8 +100,8 @@ func TestIssueRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is asked for: it never outlives the authority, has begun, and is no longer than asked
-// for.
+// For any order: the certificate never outlives the authority, has begun, and lasts no longer than
+// ordered.
 func TestNoCertificateOutlivesItsIssuer(t *testing.T) {
 	s, err := newSigner(Agents, 24*time.Hour)
 	must(t, err)

@@ -24,15 +24,15 @@ import (
 // default.
 const OperatorLifetime = 365 * 24 * time.Hour
 
-// Order is what is asked of the operators' authority.
+// Order describes a certificate that the operators' authority should issue.
 type Order struct {
 	Name     string        // etcd's user
-	Hosts    []string      // host names and addresses, for one that serves too
+	Hosts    []string      // host names and addresses, for a server
 	Lifetime time.Duration // 0: OperatorLifetime
-	Renew    bool          // replace one that is there
+	Renew    bool          // replace an existing one
 }
 
-// Issued is a certificate of the operators' authority, in its files.
+// Issued is a certificate of the operators' authority, with its files.
 type Issued struct {
 	Certificate *x509.Certificate
 	File, Key   string
@@ -41,7 +41,7 @@ type Issued struct {
 // Name returns the certificate's common name.
 func (i Issued) Name() string { return i.Certificate.Subject.CommonName }
 
-// Server reports whether it serves too.
+// Server reports whether it is also for a server.
 func (i Issued) Server() bool {
 	return slices.Contains(i.Certificate.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 }
@@ -90,7 +90,8 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 }
 
 // SignOperator signs a certificate of the operators' authority for the key of a request, and
-// returns it with what has to be shown beside it, as PEM. Of the request only the key is used.
+// returns it as PEM with the certificates that must be presented beside it. Of the request only the
+// key is used.
 func SignOperator(dir string, request []byte, o Order) ([]byte, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func SignOperator(dir string, request []byte, o Order) ([]byte, error) {
 	return certificatePEM(append([]*x509.Certificate{signed}, files.Issuer.between()...)...), nil
 }
 
-// Take puts a signed certificate and its key where IssueOperator would put them.
+// Take stores a signed certificate and its key where IssueOperator would store them.
 func Take(dir, name string, certificate []byte, key crypto.Signer) error {
 	into := filepath.Join(dir, issuedDir)
 	if err := makeDirs(into); err != nil {
@@ -155,7 +156,7 @@ func (o Order) check() error {
 	return nil
 }
 
-// template returns the certificate that is asked for.
+// template returns the certificate for the order.
 func (o Order) template() (*x509.Certificate, error) {
 	c := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: o.Name},
@@ -177,8 +178,8 @@ func (o Order) template() (*x509.Certificate, error) {
 	return c, nil
 }
 
-// between returns what a server needs to be shown beside a certificate, if it believes a root above
-// this authority: the authorities up to it.
+// between returns the certificates that a peer must see beside the holder's if it trusts a root
+// above this authority: the authorities up to that root.
 func (s Signer) between() (chain []*x509.Certificate) {
 	for _, c := range append([]*x509.Certificate{s.Certificate}, s.Above...) {
 		if !bytes.Equal(c.RawIssuer, c.RawSubject) {
@@ -201,8 +202,8 @@ func isHost(host string) bool {
 	return true
 }
 
-// ListIssued reads the certificates that were issued by hand, by name. What is none is left aside
-// and named.
+// ListIssued reads the certificates that were issued by hand, by name. It skips and names files
+// that are no certificates.
 func ListIssued(dir string) (all []Issued, unreadable []string, err error) {
 	into := filepath.Join(dir, issuedDir)
 	entries, err := os.ReadDir(into) // sorted

@@ -22,18 +22,18 @@ type ownCertificate struct {
 	offsets
 }
 
-// offsets are how far the wall clock has been from the monotonic one since the start, at least and
-// at most. It jumps if it is set, and when the host has slept.
+// offsets are the smallest and the largest distance of the wall clock from the monotonic one since
+// the start. The distance changes when the clock is set and when the host has slept.
 type offsets struct{ low, high time.Duration }
 
-// span is what a clock shows that has jumped, by its lowest and its highest offset.
+// span is the time by a clock that has jumped, with its lowest and its highest offset.
 type span struct{ first, last time.Time }
 
-// at is a clock that has not jumped.
+// at is the time by a clock that has not jumped.
 func at(now time.Time) span { return span{now, now} }
 
-// young reports whether less than a third of its life is over, and the clock shows a time that it
-// was made for.
+// young reports whether less than a third of its lifetime is over, and the clock shows a time that
+// it was made for.
 func (c ownCertificate) young(now time.Time, offset time.Duration) bool {
 	const third = ownLifetime / 3
 	return now.Sub(c.made)+max(0, offset-c.high) < third && c.low-offset < clocks/2
@@ -48,12 +48,12 @@ func (a *Authority) look(now time.Time) (offset time.Duration, shows span) {
 }
 
 // Certificate returns the coordinator's own certificate for handshakes. It is replaced when a third
-// of its life is over, when the wall clock has jumped, and when another authority issues.
+// of its lifetime is over, when the wall clock has jumped, and when another authority issues.
 //
-// Whether a jump has put the clock right or wrong cannot be known here, so a certificate is valid
-// by all that the clock has shown since the start: agents have the right time, and would refuse one
-// that is not valid by theirs (SAFE-13). That it may last longer is harmless: its key ends with
-// this process.
+// The coordinator cannot know whether a jump has put the clock right or wrong, so a certificate is
+// valid by all times that the clock has shown since the start: agents have the right time, and
+// would refuse a certificate that is not valid at it (SAFE-13). It is harmless that it lasts
+// longer: its key ends with this process.
 func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error) {
 	if own.Role != identity.Coordinator {
 		return nil, fmt.Errorf("certificate of %s: only a coordinator makes its own", own)
@@ -74,7 +74,7 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 		a.own[own] = ownCertificate{made, now, a.seen}
 		return made, nil
 	case known && now.Before(have.Certificate.Leaf.NotAfter):
-		return have.Certificate, nil // it serves until it ends
+		return have.Certificate, nil // it is used until it expires
 	default:
 		return nil, err
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// Stage is how far one agents' authority has come in following another.
+// Stage is the progress of a rotation, in which one agents' authority replaces another.
 type Stage string
 
-// The stages, in their order. After the last comes the first.
+// The stages, in order. The first follows the last.
 const (
-	Settled    Stage = "settled"    // one authority issues and is believed
-	Introduced Stage = "introduced" // the next is believed too
-	Promoted   Stage = "promoted"   // the next issues; the old one is believed still
+	Settled    Stage = "settled"    // one authority issues and is trusted
+	Introduced Stage = "introduced" // the next is trusted too
+	Promoted   Stage = "promoted"   // the next issues; the old one is still trusted
 )
 
-// Stage returns how far a rotation has come.
+// Stage returns the progress of a rotation.
 func (f Files) Stage() Stage {
 	switch {
 	case f.Next != nil, f.Unfinished:
@@ -33,7 +33,7 @@ func (f Files) Stage() Stage {
 	}
 }
 
-// Introduce makes the next agents' authority: it will be believed, and issues nothing yet.
+// Introduce creates the next agents' authority: it is trusted, but does not issue yet.
 func Introduce(dir string, lifetime time.Duration) error {
 	files, err := Load(dir, Agents)
 	if err != nil {
@@ -49,8 +49,8 @@ func Introduce(dir string, lifetime time.Duration) error {
 	return next.write(filepath.Join(files.Dir, nextCert), filepath.Join(files.Dir, nextKey))
 }
 
-// Promote lets the introduced authority issue; the one before is believed still. After a crash
-// between any two of its steps the files are valid, and Promote ends what was begun.
+// Promote makes the introduced authority the issuer; the previous one is still trusted. After a
+// crash between any two of its steps the files are valid, and Promote completes what was begun.
 func Promote(dir string) error {
 	files, err := Load(dir, Agents)
 	if err != nil {
@@ -66,7 +66,7 @@ func Promote(dir string) error {
 		}
 		old := append(files.Old, files.Issuer.Certificate)
 		if files.Unfinished {
-			old = files.Old // the issuer is in it already
+			old = files.Old // it contains the issuer already
 		}
 		if err := durable.Replace(filepath.Join(files.Dir, oldCert), certificatePEM(old...), 0o644); err != nil {
 			return err

@@ -72,7 +72,7 @@ func TestAnInterruptedPromotionIsValidAndCanBeEnded(t *testing.T) {
 	}
 }
 
-// An introduction that died before its certificate was there is made anew.
+// An introduction that died before its certificate was written starts over.
 func TestAnInterruptedIntroductionLeavesNothing(t *testing.T) {
 	dir := newPlace(t, AgentsLifetime)
 	before := load(t, dir, Agents)

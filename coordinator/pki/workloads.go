@@ -14,19 +14,20 @@ import (
 	"github.com/leasehold/leasehold/coordinator/reload"
 )
 
-// Workloads is an authority for workloads' certificates at work in a coordinator. It may be used by
-// several goroutines.
+// Workloads is an authority for workloads' certificates at work in a coordinator. It is safe for
+// concurrent use.
 type Workloads struct {
 	followed *reload.Files[raw, Files]
 	log      *slog.Logger
 }
 
-// WorkloadsKind returns the authority of a name for workloads, in a directory of certificates.
+// WorkloadsKind returns the kind of a workloads' authority with a name, in a directory of
+// certificates.
 func WorkloadsKind(name string) Kind { return Kind("workloads/" + name) }
 
-// OpenWorkloads reads the authority in a directory of its own. Its key must be none of the shard's
-// own authorities in the directory of certificates: what a group asks for must be no key to etcd or
-// to the agents' streams.
+// OpenWorkloads reads the authority in a directory of its own. Its key must not be a key of the
+// shard's own authorities in the directory of certificates: what a group asks for must not open
+// etcd or the agents' streams.
 func OpenWorkloads(dir, certificates string, log *slog.Logger) (*Workloads, error) {
 	followed, err := follow(dir, log, func(source raw) (Files, error) { return forWorkloads(source, certificates) })
 	if err != nil {
@@ -50,7 +51,7 @@ func forWorkloads(source raw, certificates string) (Files, error) {
 	for _, kind := range []Kind{Agents, Operators} {
 		other, err := readStable(filepath.Join(certificates, string(kind)))
 		if err != nil {
-			continue // it is not on this host
+			continue // that authority is not on this host
 		}
 		if theirs, err := other.certificates(caCert); err == nil && oneOf(files.Trust().Authorities, theirs) {
 			return files, problem(nil, "leasehold pki init --workloads NAME makes one of its own",
@@ -60,7 +61,7 @@ func forWorkloads(source raw, certificates string) (Files, error) {
 	return files, nil
 }
 
-// Run follows the files until ctx ends, and calls changed when others are in force.
+// Run follows the files until ctx ends, and calls changed when other files are in force.
 func (w *Workloads) Run(ctx context.Context, changed func()) error {
 	w.followed.Run(ctx, func() {
 		files := w.followed.Latest()
@@ -70,9 +71,9 @@ func (w *Workloads) Run(ctx context.Context, changed func()) error {
 	return context.Cause(ctx)
 }
 
-// Bundle returns the certificates to trust, as PEM, and what names the issuer: what another one
-// issued is to be replaced. Unlike agents, workloads trust all that ca.crt has: many programs trust
-// roots alone.
+// Bundle returns the certificates to trust, as PEM, and the issuer's fingerprint: certificates of
+// another issuer must be replaced. Unlike agents, workloads trust all certificates in ca.crt: many
+// programs trust only roots.
 func (w *Workloads) Bundle() (bundle []byte, issuer string) {
 	files := w.followed.Latest()
 	var all []*x509.Certificate
@@ -93,8 +94,8 @@ func (w *Workloads) Bundle() (bundle []byte, issuer string) {
 	return certificatePEM(all...), files.Issuer.Fingerprint()
 }
 
-// Issue certifies a key for host names and addresses. The certificate has no subject: it cannot be
-// taken for a user's.
+// Issue certifies a key for host names and addresses. The certificate has no subject, so it cannot
+// be taken for a user's.
 func (w *Workloads) Issue(key crypto.PublicKey, hosts []string, addresses []netip.Addr,
 	lifetime time.Duration) (chain [][]byte,
 	ends time.Time, err error,

@@ -54,7 +54,7 @@ func (d *scaler) follow() {
 	moved := d.followSchedule()
 	held := d.spec.HeldAt(s, d.now)
 	if spec = spec.Under(s.Scheduled); moved && !held && !spec.Advises() {
-		s.Size = spec.Within(s.Size) // what load asks for is judged anew
+		s.Size = spec.Within(s.Size) // what load asks for is judged again
 		s.Pace = nil
 	}
 	if h := d.spec.ScaleHold; held {

@@ -50,7 +50,7 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	show [all]                               instances, slots and status of the group, or of all
 //	records KIND                             what is in etcd
 //
-// go test ./coordinator/plan -run TestTranscripts -update writes the files anew.
+// go test ./coordinator/plan -run TestTranscripts -update rewrites the files.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 80 {
@@ -70,7 +70,7 @@ func TestTranscripts(t *testing.T) {
 				return
 			}
 			if got != string(want) {
-				t.Errorf("%s tells another story (write it anew with -update):\n%s", file,
+				t.Errorf("%s tells another story (rewrite it with -update):\n%s", file,
 					difference(string(want), got))
 			}
 		})

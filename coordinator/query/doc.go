@@ -6,6 +6,6 @@
 //
 //   - Only the leader queries, in parallel with its decisions: no decision waits for an answer.
 //   - An answer is one finite number, or an error. A number is known only with its age, which
-//     counts from when it was asked for.
+//     counts from when it was requested.
 //   - A missing or old number is unknown. It never counts as zero.
 package query

@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Key names a number: a source, and the group that it is about. Group is empty for a source whose
-// answer is the same for all groups.
+// Key identifies a number: a source and the group that it is about. Group is empty for a source
+// whose answer is the same for all groups.
 type Key struct{ Source, Group string }
 
 // Settings define how a source is queried.
 type Settings struct {
-	Every    time.Duration // from one question to the next
-	Timeout  time.Duration // of one question
+	Every    time.Duration // interval between two queries
+	Timeout  time.Duration // of one query
 	PerGroup bool          // the answer depends on the group
 }
 
@@ -25,12 +25,12 @@ const (
 	LongestEvery   = time.Minute
 	DefaultTimeout = 5 * time.Second
 	LongestTimeout = 30 * time.Second
-	// Fresh is how long an answer counts, from when it was requested: the slowest source may leave
-	// three requests unanswered.
+	// Fresh is how long an answer is valid, from when it was requested: the slowest source may
+	// leave three requests unanswered.
 	Fresh = 3 * time.Minute
 )
 
-// Key returns what a group asks a source for.
+// Key returns the key of the number that a group needs from a source.
 func (s Settings) Key(source, group string) Key {
 	if !s.PerGroup {
 		group = ""
@@ -41,9 +41,9 @@ func (s Settings) Key(source, group string) Key {
 // Reading is the state of a number.
 type Reading struct {
 	Value float64
-	Asked time.Time // when the last answer was asked for, on our clock; zero: there was none
-	// Problem is why the last question was not answered, and Failing since when that is so; "" and
-	// zero: it was answered.
+	Asked time.Time // when the last answer was requested, by our clock; zero: there was none
+	// Problem is why the last query was not answered, and Failing when that began; "" and zero: it
+	// was answered.
 	Problem string
 	Failing time.Time
 }
@@ -68,7 +68,7 @@ func (r Reading) Missing() string {
 	}
 }
 
-// Next returns the reading after a question that was asked at a time.
+// Next returns the reading after a query that was sent at a time.
 func (r Reading) Next(asked time.Time, value float64, err error) Reading {
 	if err == nil {
 		return Reading{Value: value, Asked: asked}
@@ -80,20 +80,20 @@ func (r Reading) Next(asked time.Time, value float64, err error) Reading {
 	return r
 }
 
-// Kind is why a question was not answered.
+// Kind is the kind of an Error.
 type Kind string
 
 // The kinds of Error.
 const (
-	Unreachable Kind = "unreachable" // no answer came within its time
+	Unreachable Kind = "unreachable" // no answer arrived in time
 	Refused     Kind = "refused"     // it does not accept our credentials
 	Failed      Kind = "failed"      // it answered with an error
-	Unreadable  Kind = "unreadable"  // the answer is too long, or is not what it must be
+	Unreadable  Kind = "unreadable"  // the answer is too long or malformed
 	NoValue     Kind = "no value"    // the answer has no number, or several
-	Unknown     Kind = "unknown"     // this coordinator has no source of that name
+	Unknown     Kind = "unknown"     // this coordinator has no source with that name
 )
 
-// Error is why a question was not answered. It holds no URL and no token.
+// Error is why a query was not answered. It contains no URL and no token.
 type Error struct {
 	Kind    Kind
 	Message string

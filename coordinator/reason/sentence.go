@@ -264,7 +264,7 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", c.Name, c.For,
 			unwanted[c.Other])
 	case store.CauseSpoiledAlive:
-		return "no lease ends it, and no replica has written it anew: " + c.Text
+		return "no lease ends it, and no replica has written it again: " + c.Text
 	case store.CauseSpec:
 		return fmt.Sprintf("size %d, template %s%s", c.Count, c.Name, setBeside[c.Other])
 	default: // an agent's or a person's own words: Unhealthy, Drained, no kind

@@ -12,13 +12,13 @@ import (
 // Shard is what is known of a shard whose records were lost.
 type Shard struct {
 	Groups    map[string]store.Group    // the specs in force, by name
-	Instances map[string]store.Instance // the records that there are, by ID
+	Instances map[string]store.Instance // the remaining records, by ID
 	Strays    map[string]store.Stray    // the agents without a record, by instance
 	Extras    map[string]store.Extra    // the machines without a record, by instance
 	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
 	Sessions  map[string]store.Alive    // the agents' sessions, by instance
-	// Silent: machines whose agents are silent are placed too. It is not known what they were made
-	// from, so that a roll replaces them.
+	// Silent: machines whose agents are silent are placed too. It is unknown what they were created
+	// from, so a roll replaces them.
 	Silent bool
 }
 
@@ -27,30 +27,30 @@ type Source string
 
 // The sources, from the weakest to the strongest.
 const (
-	FromTags Source = "tags" // the provider's: group and, from the instance's ID, the slot
-	FromSeal Source = "seal" // a coordinator's, which the agent has kept
+	FromTags Source = "tags" // the provider's tags: the group and, in the instance's ID, the slot
+	FromSeal Source = "seal" // a claim that a coordinator sealed and the agent kept
 )
 
-// Candidate is a machine without a record, and what becomes of it.
+// Candidate is a machine without a record, and what to do with it.
 type Candidate struct {
 	Instance string `json:"instance"`
 	Group    string `json:"group,omitempty"`
-	Slot     int    `json:"slot"` // -1: none is known
+	Slot     int    `json:"slot"` // -1: unknown
 	Source   Source `json:"source,omitempty"`
-	Provider string `json:"provider,omitempty"` // that lists the machine; "": none does
+	Provider string `json:"provider,omitempty"` // the provider that lists the machine; "": none does
 	Zone     string `json:"zone,omitempty"`
-	Heard    bool   `json:"heard"` // its agent says hello
-	// InPlaceOf is an instance that has the slot by its record, and no session: an older copy of
-	// etcd's data knows it. The leader lets the machine take the slot if no provider lists that
+	Heard    bool   `json:"heard"` // its agent connects
+	// InPlaceOf is an instance without a session that has the slot by its record, from an older
+	// copy of etcd's data. The leader lets the machine take the slot if no provider lists that
 	// instance's machine either.
 	InPlaceOf string `json:"in_place_of,omitempty"`
-	// Problem is why the machine cannot be put into its slot; "" if it can. It is never stopped for
-	// that.
+	// Problem is why the machine cannot be put into its slot; "" if it can. A problem never stops
+	// the machine.
 	Problem string `json:"problem,omitempty"`
 }
 
-// NotListed is the problem of a machine whose agent reports while no provider has listed it, or not
-// yet.
+// NotListed is the problem of a machine whose agent reports while no provider lists it, or has not
+// listed it yet.
 const NotListed = "no provider lists its machine"
 
 // Adoptable reports whether the machine can be put into its slot.
@@ -58,7 +58,7 @@ func (c Candidate) Adoptable() bool { return c.Problem == "" }
 
 // Plan places the machines, ordered by group, slot and ID.
 func Plan(s Shard) []Candidate {
-	taken := map[string]map[int]string{} // by group and slot, the instance that has a record
+	taken := map[string]map[int]string{} // by group and slot: the instance that has a record
 	for id, i := range s.Instances {
 		if i.Managed && i.Phase != store.Deleting {
 			put(taken, i.Group, i.Slot, id)
@@ -100,7 +100,7 @@ func Plan(s Shard) []Candidate {
 	return all
 }
 
-// limit leaves out what is beyond the size of its group. The number of slots counts, not their
+// limit excludes machines beyond the size of their group. The number of slots counts, not their
 // numbers: a group that has shrunk keeps its youngest instances, in the slots that they had.
 func (s Shard) limit(all []Candidate, taken map[string]map[int]string) {
 	filled := map[string]int{}
@@ -120,7 +120,7 @@ func (s Shard) limit(all []Candidate, taken map[string]map[int]string) {
 	}
 }
 
-// ids are all instances without a record that an agent or a provider speaks of.
+// ids returns all instances without a record that an agent or a provider names.
 func (s Shard) ids() []string {
 	var ids []string
 	for id := range s.Strays {
@@ -137,7 +137,7 @@ func (s Shard) ids() []string {
 	})
 }
 
-// candidate says where one machine belongs, others aside.
+// candidate says where one machine belongs, regardless of others.
 func (s Shard) candidate(id string) Candidate {
 	stray, heard := s.Strays[id]
 	extra, listed := s.Extras[id]
@@ -176,7 +176,7 @@ func (s Shard) candidate(id string) Candidate {
 	return c
 }
 
-// contested names the other instance that has, or claims, a slot; "" if there is none.
+// contested returns the other instance that has or claims a slot; "" if there is none.
 func contested(id, recorded string, claims []string) string {
 	if recorded != "" {
 		return recorded + " has its slot"
@@ -196,7 +196,7 @@ func put(taken map[string]map[int]string, group string, slot int, id string) {
 	taken[group][slot] = id
 }
 
-// SplitID takes the ID of an instance that Leasehold has made apart: GROUP-SLOT-RANDOM.
+// SplitID splits the ID of an instance that Leasehold has created: GROUP-SLOT-RANDOM.
 func SplitID(id string) (group string, slot int, ok bool) {
 	rest, _, ok := cutLast(id, "-")
 	if !ok {

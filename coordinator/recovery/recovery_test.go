@@ -27,8 +27,8 @@ func claim(group string, slot int) store.Stray {
 	return store.Stray{Claim: &store.Claim{Group: group, Slot: slot, Managed: true}}
 }
 
-// Each machine gets its own slot back, by its agent's seal or else by the provider's tags; one that
-// cannot be placed beyond doubt stays as it is.
+// Each machine gets its own slot back, by its agent's seal or else by the provider's tags; a
+// machine that cannot be placed with certainty stays as it is.
 //
 // proves SAFE-17
 func TestPlan(t *testing.T) {
@@ -164,8 +164,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// However machines and claims are mixed, a slot gets one machine at most, none that has a record,
-// and none beyond the size.
+// For any mix of machines and claims, a slot gets at most one machine, none that has a record, and
+// none beyond the size.
 //
 // proves SAFE-17
 func TestPlanFillsNoSlotTwice(t *testing.T) {

@@ -13,29 +13,29 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Input is what is played, and against what.
+// Input says which past to play, and with which policies.
 type Input struct {
 	Past review.Input
-	// Groups are the policies in question, Control those that are in force, of the same groups.
+	// Groups are the policies to try, Control those in force, of the same groups.
 	Groups, Control []store.Group
 	Settings        store.ShardSettings
 	Seed            uint64
-	// Progress is called from time to time with how much has been played.
+	// Progress is called at intervals with how much has been played.
 	Progress func(time.Duration)
 }
 
-// Result is what came of it.
+// Result is the outcome of a replay.
 type Result struct {
 	From   time.Time `json:"from"`
 	To     time.Time `json:"to"`
 	Seed   uint64    `json:"seed"`
 	Groups []Group   `json:"groups"`
-	// Unknown is what the journal cannot know, in sentences.
+	// Unknown lists, in sentences, what the journal cannot show.
 	Unknown []string `json:"unknown"`
 }
 
-// Group is how one group was, and would have been. The control is the policy in force, played as
-// the other one is: what it differs in from what was is what a replay cannot tell.
+// Group compares one group's past with its replays. The control plays the policy in force: where it
+// differs from the past, a replay is inaccurate.
 type Group struct {
 	Name    string  `json:"group"`
 	Was     Figures `json:"was"`
@@ -43,19 +43,19 @@ type Group struct {
 	Would   Figures `json:"would"`
 }
 
-// Figures say how one course of events went.
+// Figures summarize one course of events.
 type Figures struct {
 	Available   float64        `json:"available_percent"`
-	Wanted      store.Duration `json:"wanted"` // the time of all slots together
-	Lost        store.Duration `json:"lost"`   // of it below the size
+	Wanted      store.Duration `json:"wanted"` // total time of all slots
+	Lost        store.Duration `json:"lost"`   // the part of it below the size
 	Causes      []review.Cause `json:"causes"`
 	Machines    int            `json:"machines_made"`
-	Replaced    int            `json:"replacements"` // of these, for an instance that was there
+	Replaced    int            `json:"replacements"` // those that replaced an existing instance
 	Made        []review.Made  `json:"made"`
 	SizeChanges int            `json:"size_changes"`
 }
 
-// Play plays the past twice: against the groups in question, and against the ones in force.
+// Play plays the past twice: with the policies to try, and with those in force.
 func Play(ctx context.Context, in Input) (*Result, error) {
 	names, own := map[string]bool{}, map[string]bool{}
 	for _, g := range in.Groups {
@@ -89,7 +89,7 @@ func Play(ctx context.Context, in Input) (*Result, error) {
 	return out, nil
 }
 
-// report reports on what was played.
+// report computes the report on a replay.
 func (p *play) report() review.Report {
 	in := review.Input{From: p.tape.from, To: p.tape.to, Entries: p.entries}
 	for _, id := range p.w.Instances() {
@@ -115,7 +115,7 @@ func figures(r review.Report, name string) Figures {
 	return f
 }
 
-// changes counts the changes of size that were recorded.
+// changes counts the recorded changes of size.
 func (t *tape) changes() map[string]int {
 	n, last := map[string]int{}, map[string]int{}
 	for _, e := range t.events {
@@ -130,7 +130,7 @@ func (t *tape) changes() map[string]int {
 	return n
 }
 
-// changes counts those that were played.
+// changes counts the changes of size in the replay.
 func (p *play) changes() map[string]int {
 	n, last := map[string]int{}, map[string]int{}
 	for i := range p.entries {
@@ -147,7 +147,7 @@ func (p *play) changes() map[string]int {
 	return n
 }
 
-// unknown says what the result cannot tell.
+// unknown says what the result cannot show.
 func unknown(t *tape, was review.Report, would, control *play) []string {
 	all := slices.Clone(was.Unknown)
 	say := func(n int, format string) {

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// comesUp is how long before the span a world begins, besides the time to make its machines: all
-	// is as wanted by then, and loads are known.
+	// comesUp is how long before the span a world begins, besides the time to create its machines:
+	// by the span's beginning all instances run, and loads are known.
 	comesUp = 15 * time.Minute
-	// between two steps that look whether time can be skipped, or the context has ended
+	// steps between two checks whether time can be skipped or the context has ended
 	stepsBetween = 64
-	// noticeIs is how long before its end a provider says so: the journal does not know it.
+	// noticeIs is how long before its end a provider announces it: the journal does not have it.
 	noticeIs = 2 * time.Minute
-	// usualStart is how long a start takes where none is recorded.
+	// usualStart is the duration of a start if none is recorded.
 	usualStart = 30 * time.Second
 	// loadEvery is how often the world measures loads: as often as agents report them, since a point
 	// of the tape has the mean of five minutes.
@@ -32,7 +32,7 @@ const (
 	settles = 30 * time.Second
 )
 
-// play is a past that is being played.
+// play is a replay under way.
 type play struct {
 	tape    *tape
 	w       *sim.World
@@ -40,15 +40,15 @@ type play struct {
 	fixed   map[string]bool // groups whose recorded sizes are played
 	seen    map[string]store.Verdict
 	rolls   int
-	active  time.Time // when something was decided or happened last
-	missed  int       // failures that hit no instance that served
+	active  time.Time // when something was last decided or happened
+	missed  int       // failures for which no instance served in the slot
 	skipped time.Duration
 	muted   map[string]bool
 	unheard time.Duration // for which a group with scale had no load, added up
 	broken  string
 }
 
-// run plays a tape against some groups.
+// run plays a tape with a set of groups.
 func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool, settings store.ShardSettings,
 	seed uint64, progress func(time.Duration),
 ) (*play, error) {
@@ -89,7 +89,7 @@ func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool
 	return p, nil
 }
 
-// providers are the groups', as fast as they were.
+// providers returns the groups' providers, with the recorded durations.
 func (t *tape) providers(groups []store.Group) (all []sim.Provider) {
 	for _, g := range groups {
 		i := slices.IndexFunc(all, func(p sim.Provider) bool { return p.Name == g.Provider })
@@ -110,7 +110,7 @@ func (t *tape) providers(groups []store.Group) (all []sim.Provider) {
 	return all
 }
 
-// sources give the numbers from outside that were recorded.
+// sources returns the recorded external metrics.
 func (t *tape) sources(groups []store.Group) map[string]sim.Source {
 	all := map[string]sim.Source{}
 	for i := range groups {
@@ -127,7 +127,7 @@ func (t *tape) sources(groups []store.Group) map[string]sim.Source {
 	return all
 }
 
-// begin has the groups bear the load that they have first.
+// begin sets each group's first load.
 func (p *play) begin(groups []store.Group) {
 	for _, g := range groups {
 		if g.Scale == nil {
@@ -142,7 +142,7 @@ func (p *play) begin(groups []store.Group) {
 	}
 }
 
-// start is how long a machine takes until its agent speaks.
+// start returns how long a machine takes until its agent connects.
 func (p *play) start(group string, chance func(int) int) (time.Duration, bool) {
 	took, failed := p.tape.starts(group, p.w.Now())
 	if chance(1000) < failed {
@@ -154,7 +154,7 @@ func (p *play) start(group string, chance func(int) int) (time.Duration, bool) {
 	return took[chance(len(took))].D(), true
 }
 
-// until lets time go by.
+// until lets time pass.
 func (p *play) until(ctx context.Context, end time.Time, progress func(time.Duration)) error {
 	for n := 0; ; n++ {
 		next, any := p.w.Next()
@@ -179,7 +179,7 @@ func (p *play) until(ctx context.Context, end time.Time, progress func(time.Dura
 	return nil
 }
 
-// do has something happen that happened.
+// do makes a recorded event happen.
 func (p *play) do(e *event) {
 	p.active = p.w.Now()
 	switch {
@@ -224,7 +224,7 @@ func (p *play) hear(e *event) {
 	p.muted[e.group] = e.silent
 }
 
-// bear has a group bear a load. What each instance bore, all of them bear together.
+// bear sets the load of a group: the recorded load per instance times their number.
 func (p *play) bear(e *event, over time.Duration) {
 	p.w.SetLoad(e.group, map[string]float64{
 		store.MetricCPU:     e.load[store.MetricCPU] * e.run,
@@ -233,7 +233,7 @@ func (p *play) bear(e *event, over time.Duration) {
 	}, over)
 }
 
-// fail has the instance fail that serves in the slot.
+// fail makes the instance fail that serves in the slot.
 func (p *play) fail(e *event) {
 	f := e.failure
 	id := p.serving(e.group, f.Slot)
@@ -264,7 +264,7 @@ func (p *play) fail(e *event) {
 	}
 }
 
-// serving is the instance that serves in a slot; "" if none does.
+// serving returns the instance that serves in a slot; "" if none does.
 func (p *play) serving(group string, slot int) string {
 	for _, id := range p.w.Instances() {
 		if v := p.w.Instance(id); v.Record.Group == group && v.Record.Slot == slot && v.Record.Managed &&
@@ -275,7 +275,7 @@ func (p *play) serving(group string, slot int) string {
 	return ""
 }
 
-// observer writes the journal of the world, as far as a report needs it.
+// observer writes the world's journal as far as a report needs it.
 func (p *play) observer() sim.Observer {
 	return sim.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
@@ -297,7 +297,8 @@ func (p *play) observer() sim.Observer {
 	}
 }
 
-// judged writes what coordinator/term.go writes of verdicts. A new leader judges all anew.
+// judged writes the verdicts that coordinator/term.go writes. A new leader judges every instance
+// again.
 func (p *play) judged(at time.Time, group, id string, now plan.Judgment) {
 	before := p.seen[id]
 	p.active = at

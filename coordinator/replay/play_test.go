@@ -86,7 +86,7 @@ func played(t testing.TB, in review.Input, control, would store.Group) Group {
 	return res.Groups[0]
 }
 
-// The policy in force, played against its own past, comes to what was; another one to something
+// The policy in force, played against its own past, gives the past; another policy gives something
 // else.
 //
 // proves AUTO-4

@@ -15,27 +15,27 @@ const (
 	loadPoint = 5 * time.Minute // of which a recorded load is the mean
 )
 
-// tape is what happened to the groups that are played, in order.
+// tape is what happened to the replayed groups, in order.
 type tape struct {
 	from, to time.Time
 	events   []event
 	first    map[string]int // the size of each group at the beginning
 	days     map[string][]store.Day
-	outside  map[string][]reading // numbers from outside, by source
-	missing  int                  // days of which nothing is known
-	omitted  int                  // failures that are known as a number alone
-	coarse   int                  // hours whose load is known from a summary alone
-	mean     int                  // hours of whose load the mean alone is known
+	outside  map[string][]reading // external metrics, by source
+	missing  int                  // days about which nothing is known
+	omitted  int                  // failures that are known only as a number
+	coarse   int                  // hours whose load is known only from a summary
+	mean     int                  // hours for which only the mean load is known
 }
 
-// event is one thing that happened. One of its parts is set.
+// event is one recorded event. One of its parts is set.
 type event struct {
 	at      time.Time
 	group   string
 	size    int
 	roll    bool
 	failure *store.DayFailure
-	load    map[string]float64 // for each running instance, with run of them
+	load    map[string]float64 // per running instance; run is their number
 	run     float64
 	silent  bool          // no load is recorded
 	lasts   time.Duration // of load and silent
@@ -47,7 +47,7 @@ type reading struct {
 	value     float64
 }
 
-// record puts together what is known of some groups.
+// record collects what is known of some groups.
 func record(in review.Input, groups map[string]bool) *tape {
 	t := &tape{
 		from: in.From, to: in.To, first: map[string]int{}, days: map[string][]store.Day{},
@@ -83,8 +83,8 @@ func record(in review.Input, groups map[string]bool) *tape {
 	return t
 }
 
-// daysOf returns the summaries of a day: those that are kept or, where the journal covers the day,
-// new ones.
+// daysOf returns the summaries of a day: the stored ones or, if the journal covers the day, new
+// ones.
 func daysOf(in review.Input, day time.Time) []store.Day {
 	reach := in.To.Add(-in.Kept)
 	covered := in.Kept <= 0 || !day.Before(reach) || !in.Created.IsZero() && !in.Created.Before(reach)
@@ -101,7 +101,7 @@ func daysOf(in review.Input, day time.Time) []store.Day {
 	return kept
 }
 
-// day takes a day up.
+// day adds a day's events.
 func (t *tape) day(d *store.Day, begin time.Time, fine map[time.Time]bool) {
 	t.days[d.Group] = append(t.days[d.Group], *d)
 	t.omitted += d.Omitted
@@ -139,7 +139,7 @@ func (t *tape) day(d *store.Day, begin time.Time, fine map[time.Time]bool) {
 	}
 }
 
-// load takes the load of an hour up.
+// load adds the load of an hour.
 func (t *tape) load(l *store.Load) {
 	lasts := loadPoint
 	if len(l.Points) == 1 && l.Points[0].Minute == 0 {
@@ -202,8 +202,8 @@ func (t *tape) add(e event) {
 	}
 }
 
-// starts are how long the starts of a group took on the day of a time, or on the nearest day before
-// it on which there were any, else after it; and how many of a thousand failed on that day.
+// starts returns how long the starts of a group took on the day of a time, or on the nearest
+// earlier day with starts, else on a later one; and how many in a thousand failed on that day.
 func (t *tape) starts(group string, at time.Time) (took []store.Duration, failed int) {
 	today := at.UTC().Format(store.DayLayout)
 	for _, d := range t.days[group] {
@@ -220,7 +220,7 @@ func (t *tape) starts(group string, at time.Time) (took []store.Duration, failed
 	return took, failed
 }
 
-// calls is how long machines took to be made, from short to long.
+// calls returns how long it took to create machines, in ascending order.
 func (t *tape) calls() (short, long time.Duration) {
 	var all []store.Duration
 	for _, days := range t.days {
@@ -235,15 +235,15 @@ func (t *tape) calls() (short, long time.Duration) {
 	return all[len(all)/10].D(), all[len(all)*9/10].D()
 }
 
-// outsideAt is the number that a source gave at a time; false if it gave none. Before the span it
-// is what it is at its beginning.
+// outsideAt returns the number that a source gave at a time; false if it gave none. Before the span
+// it is the number at the span's beginning.
 func (t *tape) outsideAt(source string, at time.Time) (float64, bool) {
 	all := t.outside[source]
 	if at.Before(t.from) {
 		at = t.from
 	}
 	n, _ := slices.BinarySearchFunc(all, at, func(r reading, at time.Time) int {
-		return cmp.Or(r.at.Compare(at), -1) // behind all of the same time
+		return cmp.Or(r.at.Compare(at), -1) // after all of the same time
 	})
 	if n == 0 || !at.Before(all[n-1].until) {
 		return 0, false

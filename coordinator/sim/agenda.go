@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold/leasehold/provider/fake"
 )
 
-// event is something that will happen. Events of one time happen in the order in which they were
-// noted.
+// event is a future event. Events at the same time happen in the order in which they were
+// scheduled.
 type event struct {
 	at      time.Duration // since the world began
 	number  uint64
-	routine bool // happens again and again whatever goes on, as lists do
+	routine bool // routine, such as lists, which repeats regardless of anything else
 	do      func()
 }
 
-// agenda is what will happen, the earliest on top.
+// agenda is a heap of future events, the earliest on top.
 type agenda []event
 
 func (a agenda) Len() int      { return len(a) }
@@ -43,10 +43,10 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// after has something happen after a time.
+// after schedules an event.
 func (w *World) after(d time.Duration, do func()) { w.schedule(d, false, do) }
 
-// routinely has something happen after a time that happens again and again.
+// routinely schedules an event that repeats regularly.
 func (w *World) routinely(d time.Duration, do func()) { w.schedule(d, true, do) }
 
 func (w *World) schedule(d time.Duration, routine bool, do func()) {
@@ -57,15 +57,15 @@ func (w *World) schedule(d time.Duration, routine bool, do func()) {
 	heap.Push(&w.agenda, event{at: w.clock + max(0, d), number: w.number, routine: routine, do: do})
 }
 
-// chance is the one source of all that is left open.
+// chance is the only source of randomness.
 type chance struct{ *rand.Rand }
 
 func newChance(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, 0x1ea5e401d))} }
 
-// happens reports whether something does that does so many times in a hundred.
+// happens returns true with a probability in percent.
 func (c chance) happens(percent int) bool { return percent > 0 && c.IntN(100) < percent }
 
-// within is a length of time in a range.
+// within returns a random duration in a range.
 func (c chance) within(r fake.Range) time.Duration {
 	if r.To <= r.From {
 		return r.From
@@ -73,7 +73,7 @@ func (c chance) within(r fake.Range) time.Duration {
 	return r.From + c.upTo(r.To-r.From)
 }
 
-// upTo is a length of time from nothing to the one given.
+// upTo returns a random duration from zero to most.
 func (c chance) upTo(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
@@ -81,7 +81,7 @@ func (c chance) upTo(most time.Duration) time.Duration {
 	return time.Duration(c.Int64N(int64(most) + 1))
 }
 
-// Next is when the next event happens; false if there is none.
+// Next returns the time of the next event; false if there is none.
 func (w *World) Next() (time.Duration, bool) {
 	if len(w.agenda) == 0 {
 		return 0, false

@@ -9,42 +9,41 @@ import (
 
 // Timings of agents and gateways.
 const (
-	reactsWithin = 20 * time.Millisecond  // a gateway, to a change of a key
+	reactsWithin = 20 * time.Millisecond  // delay until a gateway sees a change of a key
 	keepalive    = 15 * time.Second       // DET-3: a silent stream is closed by then
-	expiryLag    = 500 * time.Millisecond // etcd looks for ended leases so often
+	expiryLag    = 500 * time.Millisecond // interval at which etcd looks for ended leases
 )
 
-// agent is what runs on a machine, and its stream to a gateway. While it reports, nothing happens:
-// the reports are not events.
+// agent is a machine's agent with its stream to a gateway. Regular reports are not events.
 type agent struct {
 	w *World
 	m *fake.Machine
-	// what the machine was made from, and the hash of its template
+	// what the machine was created from, and the hash of its template
 	spec     store.InstanceSpec
 	template string
-	mute     bool // it never says a word
+	mute     bool // it never sends anything
 
-	up       bool // it runs
+	up       bool // it is running
 	frozen   bool
-	cut      bool // nothing reaches a coordinator
-	retired  bool // told that its instance is no more
-	open     bool // its stream is there, and reports get through
-	excused  bool // it has none, and that is not its own doing
-	known    bool // its gateway takes the stream for open
+	cut      bool // it reaches no coordinator
+	retired  bool // it was told that its instance is gone
+	open     bool // its stream is open, and reports arrive
+	excused  bool // its stream is closed through no fault of its own
+	known    bool // its gateway considers the stream open
 	replica  *replica
-	life     int // of the replica
+	life     int // the replica's life
 	epoch    uint64
-	boot     string // of the stream
+	boot     string // the stream's boot
 	lease    store.LeaseID
 	interval time.Duration
 	ttl      time.Duration
 	accepted time.Duration // when the first report of the stream was accepted; the others follow every interval
-	last     time.Duration // when the last one was, of a stream that is not open
-	turn     int           // grows with each change of the stream: what was foreseen before is void
-	tries    int           // to connect, in a row
+	last     time.Duration // when the last report was accepted, if the stream is not open
+	turn     int           // counts changes of the stream: a change voids what was scheduled before
+	tries    int           // consecutive attempts to connect
 
 	ill        illness
-	warm       bool // its workload is up in this boot, so that checks can pass
+	warm       bool // its workload has started in this boot, so that checks can pass
 	checks     checking
 	config     string
 	applying   string
@@ -52,24 +51,24 @@ type agent struct {
 	restarting string
 	drained    string
 	draining   string
-	drilledFor string // the order of the last drill of it or its workload
+	drilledFor string // the last drill of the agent or its workload
 	notice     *store.Notice
 	exit       *store.WorkloadExit
-	said       store.Report // as persisted last
-	works      bool         // as counted last
+	said       store.Report // as last persisted
+	works      bool         // as last counted
 	host       store.HostReport
-	shares     []map[string]float64 // of its group's load, by metric, as measured last
-	unmeasured bool                 // it tells no load
+	shares     []map[string]float64 // shares of its group's load, by metric, as last measured
+	unmeasured bool                 // it reports no load
 }
 
-// illness is what keeps an agent's checks from passing, and what would cure it.
+// illness says why an agent's checks fail, and what would cure it.
 type illness int
 
 const (
 	healthy        illness = iota
-	illTillBetter          // until it passes by itself
+	illTillBetter          // until it ends by itself
 	illTillRestart         // until the workload is restarted
-	illTillReboot          // until the machine is
+	illTillReboot          // until the machine is restarted
 	illForGood
 )
 
@@ -77,7 +76,7 @@ func newAgent(c *cloud, m *fake.Machine, spec store.InstanceSpec, template strin
 	return &agent{w: c.w, m: m, spec: spec, template: template, config: spec.ConfigHash()}
 }
 
-// start is the agent's first word after a boot.
+// start is the agent's first connection after a boot.
 func (a *agent) start() {
 	a.up, a.tries = true, 0
 	a.checks.begun = a.w.clock
@@ -97,7 +96,7 @@ func (a *agent) ended() {
 	a.touch()
 }
 
-// later has the agent do something unless its machine is another boot by then.
+// later schedules an action of the agent, unless its machine has rebooted by then.
 func (a *agent) later(d time.Duration, do func()) {
 	boot := a.m.Boots
 	a.w.after(d, func() {
@@ -107,7 +106,7 @@ func (a *agent) later(d time.Duration, do func()) {
 	})
 }
 
-// foresee has something happen to the stream unless it has changed by then.
+// foresee schedules a change of the stream, unless the stream has changed by then.
 func (a *agent) foresee(d time.Duration, do func()) {
 	turn := a.turn
 	a.w.after(d, func() {
@@ -117,7 +116,7 @@ func (a *agent) foresee(d time.Duration, do func()) {
 	})
 }
 
-// retry tries to connect again, later each time (DET-14).
+// retry tries to connect again, with growing delays (DET-14).
 func (a *agent) retry() {
 	s := a.w.cfg.Settings
 	most := min(s.ReconnectMax.D(), s.ReconnectMin.D()<<min(a.tries, 10))
@@ -129,7 +128,7 @@ func (a *agent) retry() {
 	})
 }
 
-// connect says hello to one of the replicas.
+// connect sends a hello to one of the replicas.
 func (a *agent) connect() {
 	if !a.up || a.frozen || a.cut || a.retired || a.open || !a.m.Running() {
 		return
@@ -170,7 +169,7 @@ func (a *agent) connect() {
 	a.wanted()
 }
 
-// mayBeServed reports whether the stream of another boot can still be there.
+// mayBeServed reports whether the stream of another boot may still be open.
 func (a *agent) mayBeServed(alive store.Alive) bool {
 	if a.replica != nil && a.replica.id == alive.Replica && a.replica.up && a.replica.life == a.life {
 		return a.known
@@ -179,7 +178,7 @@ func (a *agent) mayBeServed(alive store.Alive) bool {
 	return there
 }
 
-// warmUp lets the checks of a new boot take a while to pass, for some.
+// warmUp delays the passing of checks after a boot, for some agents.
 func (a *agent) warmUp() {
 	if a.warm {
 		return
@@ -209,11 +208,11 @@ func (a *agent) passing() bool {
 	return a.warm && a.ill == healthy && a.exit == nil && !a.w.bad[a.template].fails()
 }
 
-// report has the gateway persist what is new (DET-16).
+// report makes the gateway persist news (DET-16).
 func (a *agent) report() {
 	a.check()
 	if !a.open || a.w.db.down {
-		return // the next report says it
+		return // the next report has it
 	}
 	pass := a.checks.healthy
 	if pass && !a.said.Healthy && a.w.bad[a.template] == CrashesSoon {
@@ -241,7 +240,7 @@ func (a *agent) report() {
 	a.touch()
 }
 
-// lastAccepted is when the last report was accepted.
+// lastAccepted returns when the last report was accepted.
 func (a *agent) lastAccepted() time.Duration {
 	if !a.open {
 		return a.last
@@ -249,7 +248,7 @@ func (a *agent) lastAccepted() time.Duration {
 	return a.w.clock - (a.w.clock-a.accepted)%a.interval
 }
 
-// fallSilent ends the reports. If the stream broke, the gateway knows at once, else after some
+// fallSilent ends the reports. If the stream broke, the gateway notices at once, else after some
 // time.
 func (a *agent) fallSilent(broke bool) {
 	a.excused = false
@@ -275,7 +274,7 @@ func (a *agent) fallSilent(broke bool) {
 	a.touch()
 }
 
-// letLeaseEnd has the lease end at a time, unless it is renewed before.
+// letLeaseEnd schedules the end of the lease, unless it is renewed before.
 func (a *agent) letLeaseEnd(at time.Duration) {
 	a.foresee(at-a.w.clock+a.w.chance.upTo(expiryLag), func() {
 		switch {
@@ -296,7 +295,7 @@ func (a *agent) dropAlive() {
 	}
 }
 
-// setState writes what became of the stream, if its gateway is still there and the key is still its
+// setState writes the state of the stream, if its gateway is still there and the key is still its
 // own.
 func (a *agent) setState(state store.StreamState, goodbye store.Goodbye, why string) {
 	if state == store.StreamLost {
@@ -344,8 +343,8 @@ func (a *agent) condemned() bool {
 	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.ID))).Present()
 }
 
-// unserved reports whether no gateway can serve the agent for want of a record that can be read.
-// One without a record is noted (SAFE-14).
+// unserved reports whether no gateway can serve the agent because its record cannot be read. An
+// agent without a record is noted (SAFE-14).
 func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
 	if !v.Present() {
 		a.stray()
@@ -354,7 +353,7 @@ func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
 	return v.Record.ID == ""
 }
 
-// stray is how a gateway notes an agent that has no record. The agent goes on.
+// stray writes the note of an agent without a record, as a gateway does. The agent keeps running.
 func (a *agent) stray() {
 	key := a.w.keys.Stray(a.m.ID)
 	if _, noted := a.w.db.cells[key]; noted || a.w.db.down {
@@ -364,7 +363,7 @@ func (a *agent) stray() {
 	a.w.after(time.Hour, func() { a.w.drop(key) })
 }
 
-// recognized is how a gateway takes back that an agent has no record; false if nothing said so.
+// recognized deletes that note, as a gateway does; false if there was none.
 func (a *agent) recognized() bool {
 	key := a.w.keys.Stray(a.m.ID)
 	if _, noted := a.w.db.cells[key]; !noted || a.w.db.down {
@@ -374,7 +373,7 @@ func (a *agent) recognized() bool {
 	return true
 }
 
-// retire stops the agent: a record ends its instance.
+// retire stops the agent, because a record ends its instance.
 func (a *agent) retire() {
 	if a.open {
 		a.last = a.lastAccepted()
@@ -386,8 +385,8 @@ func (a *agent) retire() {
 	a.touch()
 }
 
-// recordChanged is how a gateway reacts to a change of a key. It must not write at once: others
-// hear of the change first.
+// recordChanged is a gateway's reaction to a change of a key. It must not write at once, since
+// others see the change first.
 func (a *agent) recordChanged(kind string, deleted bool) {
 	switch {
 	case !a.open:
@@ -402,7 +401,7 @@ func (a *agent) recordChanged(kind string, deleted bool) {
 	}
 }
 
-// restore puts the key back after it was deleted under the open stream (DET-17).
+// restore writes the key again after it was deleted under the open stream (DET-17).
 func (a *agent) restore() {
 	if !a.open {
 		return
@@ -420,7 +419,7 @@ func (a *agent) restore() {
 		return
 	}
 	if a.unserved(a.w.instance(a.m.ID)) {
-		return // once the record is back, so is the key
+		return // the key returns with the record
 	}
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")
 	a.w.disturbed(a.replica, "etcd deleted a key whose lease was being renewed")

@@ -30,7 +30,7 @@ func analyzed(answer sim.Source, change func(*store.Group)) *sim.World {
 	return w
 }
 
-// newWorking is how many instances work that were made from the new template.
+// newWorking counts the working instances that were created from the new template.
 func newWorking(w *sim.World) (n int) {
 	for _, id := range w.Instances() {
 		if w.Instance(id).Record.Spec.Template.InstanceType == "large" && w.Works(id) {
@@ -165,7 +165,7 @@ func oneBad(then error) sim.Source {
 	}
 }
 
-// A roll that an analysis has stopped goes on when an operator says so, and is judged again.
+// A roll that an analysis has stopped continues when an operator says so, and is judged again.
 //
 // proves ROLL-5
 func TestARollThatWasStoppedByAnAnalysisIsRetried(t *testing.T) {

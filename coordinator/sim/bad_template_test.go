@@ -24,7 +24,7 @@ const (
 // badAnalysis is healthy, and a number from outside says that it is bad.
 const badAnalysis sim.Flaw = "healthy, analysis bad"
 
-// setback is what a bad template did before the old state was back.
+// setback is the damage that a bad template did before the old state was restored.
 type setback struct {
 	down int           // of twenty slots, at most at the same time
 	made int           // machines
@@ -152,7 +152,7 @@ func comparePage(t *testing.T, table string) {
 		return
 	}
 	if string(raw) != want {
-		t.Errorf("%s is not as it was measured; write it anew with: go test ./coordinator/sim -run TestBadTemplates -update",
+		t.Errorf("%s is not as it was measured; rewrite it with: go test ./coordinator/sim -run TestBadTemplates -update",
 			badPage)
 	}
 }

@@ -16,24 +16,24 @@ import (
 // Balancer is one of the load balancers of a world: one target, which checks its members.
 type Balancer struct {
 	Name  string
-	Call  fake.Range // how long a call takes, and a List
+	Call  fake.Range // duration of a call or a List
 	Check fake.Range // from being added to being up, or from the end of a machine to being down
-	Use   fake.Range // how long the last connection of a member that drains goes on
+	Use   fake.Range // how long the last connection of a draining member lasts
 }
 
-// balancerTimeout is how long a call may take.
+// balancerTimeout is the timeout of a call.
 const balancerTimeout = 5 * time.Second
 
-// traffic is a load balancer at work.
+// traffic is the state of a load balancer.
 type traffic struct {
 	w       *World
 	cfg     Balancer
 	members map[string]*served // by instance
 
-	deafUntil time.Duration // nothing is answered before
-	slowUntil time.Duration // every call takes as long as it may before
-	disliked  string        // the instance that Lists call down
-	liesUntil time.Duration // Lists call every member down before
+	deafUntil time.Duration // it answers nothing before
+	slowUntil time.Duration // every call takes the longest time before
+	disliked  string        // the instance that Lists report as down
+	liesUntil time.Duration // Lists report every member as down before
 }
 
 // served is a member.
@@ -60,8 +60,8 @@ func newTraffic(w *World, cfg Balancer) *traffic {
 	return &traffic{w: w, cfg: cfg, members: map[string]*served{}}
 }
 
-// balancersOf are the load balancers of a world: those it was given, and a plain one for each other
-// name that a group uses.
+// balancersOf returns the load balancers of a world: the configured ones, and a default one for
+// each other name that a group uses.
 func balancersOf(w *World) map[string]*traffic {
 	all := map[string]*traffic{}
 	for _, b := range w.cfg.Balancers {
@@ -77,7 +77,7 @@ func balancersOf(w *World) map[string]*traffic {
 	return all
 }
 
-// balancerNames are their names, in order.
+// balancerNames returns their names, in order.
 func (w *World) balancerNames() []string { return slices.Sorted(maps.Keys(w.balancers)) }
 
 func (w *World) balancerCapabilities() map[string]balancer.Capabilities {
@@ -90,7 +90,7 @@ func (w *World) balancerCapabilities() map[string]balancer.Capabilities {
 	return all
 }
 
-// takes is how long a call takes, and whether it is answered.
+// takes returns the duration of a call, and whether it is answered.
 func (b *traffic) takes() (d time.Duration, err error) {
 	switch {
 	case b.w.clock < b.deafUntil:
@@ -116,7 +116,7 @@ func (t *term) listMembers(c leader.ListMembers) {
 	})
 }
 
-// listing is what the balancer has.
+// listing returns the balancer's members.
 func (b *traffic) listing() balancer.Listing {
 	target := balancer.Target{Name: b.cfg.Name}
 	for _, id := range slices.Sorted(maps.Keys(b.members)) {
@@ -136,7 +136,7 @@ func (b *traffic) listing() balancer.Listing {
 	return balancer.Listing{Targets: []balancer.Target{target}}
 }
 
-// callMember calls a balancer. What is begun happens, even if the term has ended.
+// callMember calls a balancer. A call that has begun takes effect even if the term has ended.
 func (t *term) callMember(c leader.CallMember) {
 	b, call := t.w.balancers[c.Call.Balancer], c.Call
 	for _, condition := range call.Conditions {
@@ -161,7 +161,7 @@ func (t *term) callMember(c leader.CallMember) {
 	})
 }
 
-// do is the moment in which a call takes effect.
+// do makes a call take effect.
 func (b *traffic) do(call plan.MemberCall) {
 	m := b.members[call.Member.Instance]
 	here := m != nil && m.Address == call.Member.Address && m.Port == call.Member.Port
@@ -183,7 +183,7 @@ func (b *traffic) do(call plan.MemberCall) {
 	}
 }
 
-// BalancerForgets has a balancer lose all of its members, as by a reload.
+// BalancerForgets makes a balancer lose all of its members, as by a reload.
 func (w *World) BalancerForgets(name string) {
 	w.note("load balancer %s forgets its members", name)
 	clear(w.balancers[name].members)
@@ -195,35 +195,35 @@ func (w *World) BalancerSilent(name string, d time.Duration) {
 	w.balancers[name].deafUntil = w.clock + d
 }
 
-// BalancerSlow has each call to a balancer take as long as it may for a while.
+// BalancerSlow makes each call to a balancer take the longest time for a while.
 func (w *World) BalancerSlow(name string, d time.Duration) {
 	w.note("load balancer %s is slow for %s", name, d)
 	w.balancers[name].slowUntil = w.clock + d
 }
 
-// BalancerLies has a balancer call all of its members down for a while.
+// BalancerLies makes a balancer report all of its members as down for a while.
 func (w *World) BalancerLies(name string, d time.Duration) {
 	w.note("load balancer %s calls all down for %s", name, d)
 	w.balancers[name].liesUntil = w.clock + d
 }
 
-// BalancerDislikes has a balancer call one member down.
+// BalancerDislikes makes a balancer report one member as down.
 func (w *World) BalancerDislikes(name, instance string) {
 	w.note("load balancer %s calls %s down", name, instance)
 	w.balancers[name].disliked = instance
 }
 
-// BalancersFail has so many of a hundred calls to load balancers fail.
+// BalancersFail sets the percentage of calls to load balancers that fail.
 func (w *World) BalancersFail(percent int) { w.balancersFail = percent }
 
-// RemoveMember takes a member out of a balancer by hand.
+// RemoveMember removes a member from a balancer, as an operator would.
 func (w *World) RemoveMember(name, instance string) {
 	w.note("an operator takes %s out of load balancer %s", instance, name)
 	delete(w.balancers[name].members, instance)
 }
 
-// InTraffic is the truth about an instance: whether a balancer begins new connections to it, and
-// whether some are in use.
+// InTraffic returns the truth about an instance: whether a balancer opens new connections to it,
+// and whether some are in use.
 func (w *World) InTraffic(name, instance string) (begins, inUse bool) {
 	m := w.balancers[name].members[instance]
 	if m == nil {
@@ -232,7 +232,7 @@ func (w *World) InTraffic(name, instance string) (begins, inUse bool) {
 	return m.state == balancer.Ready, m.state == balancer.Ready || w.clock < m.idle
 }
 
-// Members are the members of a balancer, in order.
+// Members returns the members of a balancer, in order.
 func (w *World) Members(name string) []string {
 	return slices.Sorted(maps.Keys(w.balancers[name].members))
 }

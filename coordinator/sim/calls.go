@@ -9,7 +9,7 @@ import (
 )
 
 // record writes that a provider is about to be called. Between the record and the call the
-// coordinator may die, or stand still.
+// coordinator may die or freeze.
 func (t *term) record(c leader.Record) {
 	rec, o := c.Instance, &t.w.cfg.Observer
 	a := plan.Action{
@@ -40,7 +40,7 @@ func (t *term) record(c leader.Record) {
 		func() { t.step(leader.Recorded{Operation: c.Operation, Revision: rev}) })
 }
 
-// invoke calls a provider. What is begun happens, even if the term has ended.
+// invoke calls a provider. A call that has begun takes effect even if the term has ended.
 func (t *term) invoke(c leader.Invoke) {
 	rec, cloud := c.Instance, t.w.cloud(c.Instance.Spec.Provider)
 	answer := func(m provider.Machine, err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// landsWithin is how much later a transaction may happen whose answer was lost.
+// landsWithin is the longest delay of a transaction whose answer was lost.
 const landsWithin = 8 * time.Second
 
 // perform carries out a command of the leader, as coordinator/perform.go does.
@@ -19,7 +19,7 @@ func (t *term) perform(c leader.Command) {
 	o := &t.w.cfg.Observer
 	switch c := c.(type) {
 	case leader.Recall:
-		t.step(leader.Recalled{}) // there is no history of etcd's here
+		t.step(leader.Recalled{}) // this etcd keeps no history
 	case leader.Compute:
 		t.step(leader.Planned{Plan: t.compute(c)})
 	case leader.Commit:
@@ -74,10 +74,11 @@ func (t *term) carryOut(c leader.Commit) leader.Committed {
 	}
 	writes := append(plan.GoneWrites(c.Actions, 0), c.Writes...)
 	if t.w.chance.happens(t.w.lost) {
-		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
+		// The answer is lost. The transaction takes effect now, or later if it still can: the
+		// leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
 			if t.holds(c.Conditions) {
-				_, _ = t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes) // its outcome is never learnt
+				_, _ = t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes) // its outcome is never learned
 			}
 		})
 		return leader.Committed{Err: store.ErrUnknown}
@@ -86,7 +87,7 @@ func (t *term) carryOut(c leader.Commit) leader.Committed {
 	return leader.Committed{Revision: rev, Err: err}
 }
 
-// happens commits actions, and reports them to the observer.
+// happens commits actions and reports them to the observer.
 func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition,
 	writes []store.Write,
 ) (store.Revision, error) {
@@ -114,7 +115,7 @@ func pick(first bool, a, b time.Duration) time.Duration {
 	return b
 }
 
-// holds reports whether a transaction would happen now.
+// holds reports whether a transaction's conditions hold now.
 func (t *term) holds(conditions []store.Condition) bool {
 	for _, c := range conditions {
 		if !t.w.db.holds(c) {
@@ -124,12 +125,12 @@ func (t *term) holds(conditions []store.Condition) bool {
 	return t.w.db.holds(t.fence.Condition()) && !t.w.db.down
 }
 
-// journalKey is the prefix of keys that stand for journal entries: part of a transaction, and not
+// journalKey is the prefix of keys that represent journal entries: part of a transaction, but not
 // stored.
 const journalKey = "journal"
 
-// commit writes under the fence. So many entries of the journal are part of the transaction, as far
-// as its size goes.
+// commit writes under the fence. entries is the number of journal entries that count towards the
+// transaction's size.
 func (t *term) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
 	txn := leader.Fenced(t.fence, conditions, slices.Clone(writes))
 	for n := range entries {
@@ -139,7 +140,7 @@ func (t *term) commit(conditions []store.Condition, writes []store.Write, entrie
 	return rev, leader.Outcome(t.fence, err)
 }
 
-// commitHeard is a commit whose answer may be lost, though it has happened.
+// commitHeard is a commit whose answer may be lost although it took effect.
 func (t *term) commitHeard(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
 	rev, err := t.commit(conditions, writes, entries)
 	if err == nil && t.w.chance.happens(t.w.lost) {

@@ -7,17 +7,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// checking is what an agent's checks say, which is the truth some time later: a check is done every
-// interval, and its verdict changes only after as many results in a row as its threshold says.
+// checking is the result of an agent's checks, which follows the truth with a delay: a check runs
+// once per interval, and its verdict changes only after as many equal results in a row as its
+// threshold says.
 type checking struct {
 	healthy bool
 	begun   time.Duration // when the agent did its first checks
-	turns   bool          // a change of the verdict is on its way
-	number  int           // of that change: a later one, or a return of the truth before it, makes it void
+	turns   bool          // a change of the verdict is pending
+	number  int           // number of that change: a later one, or a return of the truth before it, voids it
 }
 
-// wantedChecks are the checks that make an instance unhealthy. A group without checks gets one that
-// knows the truth at once, so that it can become unhealthy.
+// wantedChecks returns the checks that make an instance unhealthy. A group without checks gets one
+// that knows the truth at once, so that it can become unhealthy.
 func (a *agent) wantedChecks() []store.Check {
 	checks := a.spec.Checks
 	if rec := a.w.instance(a.m.ID); rec.Present() {
@@ -35,7 +36,7 @@ func (a *agent) check() {
 		return
 	}
 	checks := a.wantedChecks()
-	if len(checks) == 0 || a.exit != nil { // that a workload has ended needs no check
+	if len(checks) == 0 || a.exit != nil { // the end of a workload needs no check
 		c.healthy, c.turns = truth, false
 		c.number++
 		return
@@ -55,8 +56,8 @@ func (a *agent) check() {
 	})
 }
 
-// turnTakes is how long it takes the checks to tell the truth: all of them to say that it is
-// healthy, the first one that it is not.
+// turnTakes returns how long the checks take to notice the truth: all of them to become healthy,
+// the first one to become unhealthy.
 func (a *agent) turnTakes(checks []store.Check, truth bool) time.Duration {
 	var takes []time.Duration
 	for _, c := range checks {
@@ -76,7 +77,7 @@ func (a *agent) turnTakes(checks []store.Check, truth bool) time.Duration {
 	return slices.Min(takes)
 }
 
-// checkReports are the results of the checks as a report tells them.
+// checkReports returns the results of the checks in the form of a report.
 func (a *agent) checkReports() []store.CheckReport {
 	names := []string{"http"}
 	if checks := a.wantedChecks(); len(checks) > 0 {

@@ -27,12 +27,12 @@ func newCloud(w *World, cfg Provider) *cloud {
 	return c
 }
 
-// clock is the world's time, for its clouds.
+// clock is the world's clock, for its clouds.
 type clock struct{ *World }
 
 func (c clock) After(d time.Duration, do func()) { c.after(d, do) }
 
-// cloud is the provider with a name; nil if there is none.
+// cloud returns the provider with a name; nil if there is none.
 func (w *World) cloud(name string) *cloud {
 	for _, c := range w.clouds {
 		if c.cfg.Name == name {
@@ -51,7 +51,7 @@ func (w *World) machine(id string) *fake.Machine {
 	return nil
 }
 
-// create makes a machine, and its agent.
+// create creates a machine and its agent.
 func (c *cloud) create(rec store.Instance, most time.Duration, answer func(provider.Machine, error)) {
 	req := machineOf(rec.ID, rec.Group, rec.Zone)
 	req.Template.Spot = rec.Spec.Spot
@@ -66,7 +66,7 @@ func machineOf(id, group, zone string) provider.CreateRequest {
 	}
 }
 
-// boots has a machine's agent speak a while after the machine has come up, if ever.
+// boots starts a machine's agent some time after the machine has come up, if ever.
 func (c *cloud) boots(m *fake.Machine) {
 	w, a, boot := c.w, c.w.agents[m.ID], m.Boots
 	w.stir(m.ID)

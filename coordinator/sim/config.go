@@ -7,39 +7,42 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config is what a world begins with. What is left out has a default.
+// Config is the initial state of a world. Everything has a default.
 type Config struct {
 	Seed     uint64
-	Shard    string              // its name
-	Settings store.ShardSettings // of the shard
-	// Replicas is how many coordinators there are, SessionTTL when a dead one is known to be so.
+	Shard    string              // the shard's name
+	Settings store.ShardSettings // the shard's settings
+	// Replicas is the number of coordinators, SessionTTL the time after which a dead one is
+	// detected.
 	Replicas   int
 	SessionTTL time.Duration
 	Providers  []Provider
 	Balancers  []Balancer
-	// Sources give numbers from outside, by name.
+	// Sources supply external metrics, by name.
 	Sources  map[string]Source
 	Groups   []store.Group
 	Observer Observer
-	// Begins is when the world begins; zero: Epoch. Windows and schedules go by it.
+	// Begins is the time at which the world begins; zero: Epoch. It matters to windows and
+	// schedules.
 	Begins time.Time
-	// Start, if set, is how long the agent of a group's new machine takes until its first word, which
-	// never comes if ok is false; else Joins and NeverBoots of the provider say so. Chance returns a
-	// number below the one that it is given.
+	// Start, if set, returns how long the agent of a group's new machine takes to connect, which it
+	// never does if ok is false; else Joins and NeverBoots of the provider decide. chance returns a
+	// random number below its argument.
 	Start func(group string, chance func(int) int) (takes time.Duration, ok bool)
-	// LoadEvery is how often loads are measured: 5s, or more where much time has to go by.
+	// LoadEvery is the interval at which loads are measured: 5s by default, more for long
+	// simulations.
 	LoadEvery time.Duration
 }
 
-// Source is what a source of numbers from outside answers.
+// Source returns the answer of a source of external metrics.
 type Source func(w *World) (float64, error)
 
-// Provider is one of the providers of a world.
+// Provider configures one of the providers of a world.
 type Provider struct {
 	Name string
 	fake.Config
-	Joins      fake.Range // from a machine's existence to its agent's first word
-	NeverBoots int        // of a hundred machines, whose agents never say a word
+	Joins      fake.Range // from a machine's existence to its agent's first connection
+	NeverBoots int        // percentage of machines whose agents never connect
 }
 
 func (c Config) withDefaults() Config {

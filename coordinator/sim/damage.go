@@ -2,10 +2,10 @@ package sim
 
 import "github.com/leasehold/leasehold/store"
 
-// Lost is what keys held before they were damaged.
+// Lost holds the values that keys had before they were damaged.
 type Lost []store.KV
 
-// Lose deletes keys as a hand in etcd might, all at once, and returns what they held.
+// Lose deletes keys, as someone might do in etcd, all at once, and returns what they held.
 func (w *World) Lose(keys ...string) Lost {
 	var lost Lost
 	var writes []store.Write
@@ -32,7 +32,7 @@ func (w *World) Corrupt(keys ...string) Lost {
 	return lost
 }
 
-// Repair puts back what keys held.
+// Repair restores the values of keys.
 func (w *World) Repair(lost Lost) {
 	w.note("%d keys are put back", len(lost))
 	var writes []store.Write

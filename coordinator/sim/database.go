@@ -14,13 +14,13 @@ type database struct {
 	cells    map[string]*cell
 	rev      store.Revision
 	lease    store.LeaseID // the last one granted
-	down     bool          // out of reach
+	down     bool          // unreachable
 	downFrom time.Duration
-	extended time.Duration // leases got their full time again then
+	extended time.Duration // when leases last got their full time again
 	unheard  bool          // gateways do not see that leases end
 }
 
-// cell is a key with what it was decoded to last.
+// cell is a key with the value that it was last decoded to.
 type cell struct {
 	kv     store.KV
 	record any
@@ -33,7 +33,7 @@ func (d *database) grant() store.LeaseID {
 	return d.lease
 }
 
-// holds reports whether a condition does.
+// holds reports whether a condition holds.
 func (d *database) holds(c store.Condition) bool {
 	if cell, there := d.cells[c.Key]; there {
 		return c.Holds(cell.kv)
@@ -41,7 +41,7 @@ func (d *database) holds(c store.Condition) bool {
 	return c.Holds(store.KV{})
 }
 
-// commit does a transaction, or fails as a store does.
+// commit performs a transaction, or fails as a store does.
 func (w *World) commit(txn store.Txn) (store.Revision, error) {
 	if err := txn.Validate(); err != nil {
 		w.broken("transaction is not possible: " + err.Error())
@@ -62,7 +62,7 @@ func (w *World) commit(txn store.Txn) (store.Revision, error) {
 	return w.write(txn.Writes), nil
 }
 
-// write makes changes at one revision, and has all hear of them who watch.
+// write makes changes at one revision, and notifies all watchers.
 func (w *World) write(writes []store.Write) store.Revision {
 	d := &w.db
 	d.rev++
@@ -95,7 +95,7 @@ func (w *World) write(writes []store.Write) store.Revision {
 	return d.rev
 }
 
-// spread brings changes to the watchers: the leader's cache, and the gateways.
+// spread passes changes to the watchers: the leader's cache and the gateways.
 func (w *World) spread(events []store.Event) {
 	if w.leader != nil {
 		w.leader.committed(events, w.db.rev)
@@ -111,7 +111,7 @@ func (w *World) spread(events []store.Event) {
 	}
 }
 
-// put writes one record unconditionally. It is for what is written by others than the leader.
+// put writes one record unconditionally. It is for writers other than the leader.
 func (w *World) put(key string, record any, lease store.LeaseID) {
 	op := store.Put(key, store.Encode(record))
 	op.Lease = lease
@@ -124,8 +124,8 @@ func (w *World) drop(key string) {
 	}
 }
 
-// Read reads a record as it is now; one that is not Present if there is none. What it points to
-// must not be changed.
+// Read reads a record as it is now; it is not Present if there is none. The caller must not modify
+// what it points to.
 func Read[T any](w *World, key string) store.Versioned[T] {
 	c, there := w.db.cells[key]
 	if !there {
@@ -142,7 +142,7 @@ func Read[T any](w *World, key string) store.Versioned[T] {
 	return v
 }
 
-// Value is what a key holds; nil if there is no such key.
+// Value returns the value of a key; nil if there is no such key.
 func (w *World) Value(key string) []byte {
 	if c, there := w.db.cells[key]; there {
 		return c.kv.Value
@@ -150,7 +150,7 @@ func (w *World) Value(key string) []byte {
 	return nil
 }
 
-// Names lists what is below a kind's prefix, in order.
+// Names lists the names below a kind's prefix, in order.
 func (w *World) Names(kind string) []string {
 	var out []string
 	prefix := w.keys.Of(kind)
@@ -163,7 +163,7 @@ func (w *World) Names(kind string) []string {
 	return out
 }
 
-// listing is all that the database holds, in order.
+// listing returns everything in the database, in order.
 func (w *World) listing() store.Listing {
 	l := store.Listing{Revision: w.db.rev, KVs: make([]store.KV, 0, len(w.db.cells))}
 	for _, c := range w.db.cells {
@@ -177,7 +177,7 @@ func (w *World) instance(id string) store.Versioned[store.Instance] {
 	return Read[store.Instance](w, w.keys.Instance(id))
 }
 
-// Revision is when a key was last written; 0 if there is no such key.
+// Revision returns when a key was last written; 0 if there is no such key.
 func (w *World) Revision(key string) store.Revision {
 	if c, there := w.db.cells[key]; there {
 		return c.kv.Modified

@@ -1,11 +1,11 @@
-// Package sim is a shard in virtual time: a database, replicas, machines, agents, operators
-// and all that can go wrong with them, around the real cache, the real evidence, the real planner
-// and the real leader. `leasehold simulate` shows it to people, and the simulation tests try in it
-// what no test on a real clock has the time for.
+// Package sim simulates a shard in virtual time: a database, replicas, machines, agents, operators
+// and everything that can go wrong with them, around the real cache, evidence, planner and leader.
+// `leasehold simulate` shows it to people, and the simulation tests cover with it what would take
+// too long on a real clock.
 //
-//	world.go      the world, and how it goes on
-//	config.go     what it begins with
-//	agenda.go     what will happen, in order
+//	world.go      the world, and how time passes
+//	config.go     its initial state
+//	agenda.go     future events, in order
 //	database.go   keys, revisions, leases
 //	replica.go    replicas, elections, terms that end
 //	term.go       a term: the shell that steps leader.Leader
@@ -15,25 +15,25 @@
 //	balancer.go   load balancers
 //	agent.go      agents and what their gateways write
 //	checks.go     what their checks say, by interval and threshold
-//	wanted.go     what agents are told
+//	wanted.go     the wanted state that agents receive
 //	operator.go   edits and orders
 //	faults.go     what can go wrong with machines and agents
 //	trouble.go    what can go wrong with providers and their lists
 //	leadership.go what can go wrong with replicas and etcd
-//	interfere.go  what happens in the last moment before a commit
-//	load.go       what groups have to do, and what their agents tell of it
-//	truth.go      what is really so in the world
-//	observer.go   what is told to those who watch
+//	interfere.go  changes just before a commit
+//	load.go       groups' load, and their agents' reports of it
+//	truth.go      the true state of the world
+//	observer.go   callbacks for observers
 //
 // # Invariants
 //
-//   - The same seed and the same calls give the same run to the byte: one source of
-//     chance, no clock, no goroutine, no order of a map.
-//   - Whatever the coordinator does between two exchanges with the world, it may die there.
-//   - There is no event for each report. An agent is known by when its state changes,
-//     and by when its lease ends once it is silent.
+//   - The same seed and the same calls give the same run to the byte: there is one source of
+//     randomness, and no clock, goroutine or map order matters.
+//   - The coordinator may die between any two exchanges with the world.
+//   - Reports are not events. Only changes of an agent's state are, and the end of its lease once
+//     it is silent.
 //
 // # What it does not do
 //
-// It judges no plan: that is for those who watch.
+// It judges no plan: its users do.
 package sim

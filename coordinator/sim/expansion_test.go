@@ -10,8 +10,8 @@ import (
 )
 
 // However slowly machines are removed, a roll and healing never have more of them at once than size
-// and max_expansion allow: one that is being deleted counts until it is gone. The dead come on top,
-// for their replacements wait for no budget.
+// and max_expansion allow: a machine that is being deleted counts until it is gone. Dead instances
+// are in addition, because their replacements wait for no budget.
 //
 // proves REC-18, HEAL-2, HEAL-3
 func TestMachinesAtOnceStayWithinSizeAndExpansion(t *testing.T) {

@@ -8,21 +8,21 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Flaw is what is wrong with all machines that are made from a template.
+// Flaw is a fault of all machines that are created from a template.
 type Flaw string
 
 // The flaws.
 const (
 	NeverBoots     Flaw = "never boots"     // a machine ends at once
-	NeverRegisters Flaw = "never registers" // its agent never says a word
+	NeverRegisters Flaw = "never registers" // its agent never connects
 	NeverHealthy   Flaw = "never healthy"   // its checks never pass
-	CrashesSoon    Flaw = "crashes soon"    // its workload ends when it has been healthy for a minute
+	CrashesSoon    Flaw = "crashes soon"    // its workload ends after it has been healthy for a minute
 )
 
-// fails reports whether the checks of those that run already fail as well.
+// fails reports whether the flaw also makes the checks of running machines fail.
 func (f Flaw) fails() bool { return f != "" && f != CrashesSoon }
 
-// silent reports whether the agents of new machines say nothing.
+// silent reports whether the agents of new machines never connect.
 func (f Flaw) silent() bool { return f == NeverBoots || f == NeverRegisters }
 
 // Kill ends a machine without warning.
@@ -33,8 +33,7 @@ func (w *World) Kill(id string) {
 	}
 }
 
-// Freeze stops an agent without its gateway noticing. Cut cuts its machine off from all
-// coordinators.
+// Freeze stops an agent without its gateway noticing.
 func (w *World) Freeze(id string) {
 	if a := w.agents[id]; a != nil && a.up && !a.frozen {
 		w.note("agent %s freezes", id)
@@ -52,7 +51,7 @@ func (w *World) Cut(id string) {
 	}
 }
 
-// Return ends what Freeze and Cut began.
+// Return ends a Freeze or a Cut.
 func (w *World) Return(id string) {
 	a := w.agents[id]
 	if a == nil || !a.frozen && !a.cut {
@@ -66,7 +65,7 @@ func (w *World) Return(id string) {
 	}
 }
 
-// Cure is what makes failing checks pass again.
+// Cure says what makes failing checks pass again.
 type Cure string
 
 // The cures.
@@ -82,7 +81,7 @@ var illnesses = map[Cure]illness{
 	CuredByReboot: illTillReboot, CuredByNothing: illForGood,
 }
 
-// Sicken has an instance's checks fail until it is cured.
+// Sicken makes an instance's checks fail until it is cured.
 func (w *World) Sicken(id string, cure Cure) {
 	if a := w.agents[id]; a != nil {
 		w.note("checks of %s fail, cured by %s", id, cure)
@@ -92,7 +91,7 @@ func (w *World) Sicken(id string, cure Cure) {
 	}
 }
 
-// Heal has its checks pass again.
+// Heal makes its checks pass again.
 func (w *World) Heal(id string) {
 	if a := w.agents[id]; a != nil && a.ill != healthy {
 		w.note("checks of %s pass again", id)
@@ -102,7 +101,7 @@ func (w *World) Heal(id string) {
 	}
 }
 
-// Exit has an instance's workload end.
+// Exit ends an instance's workload.
 func (w *World) Exit(id string, code int) {
 	if a := w.agents[id]; a != nil && a.up && a.exit == nil && !a.retired {
 		w.note("workload of %s exits with %d", id, code)
@@ -112,7 +111,7 @@ func (w *World) Exit(id string, code int) {
 	}
 }
 
-// Notice has an instance's provider say that it will take the machine away in a while, and do so.
+// Notice makes an instance's provider announce that it will take the machine away, and do so later.
 func (w *World) Notice(id string, in time.Duration) {
 	a := w.agents[id]
 	if a == nil || !a.up {
@@ -129,7 +128,7 @@ func (w *World) Notice(id string, in time.Duration) {
 	})
 }
 
-// Goodbye has an agent say goodbye, and do what it said.
+// Goodbye makes an agent say goodbye, and then do what it announced.
 func (w *World) Goodbye(id string, kind store.Goodbye) {
 	a := w.agents[id]
 	if a == nil || !a.open {
@@ -148,7 +147,8 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 	}
 }
 
-// SpoilTemplate gives all machines of a template a flaw, including existing ones as far as it can.
+// SpoilTemplate gives all machines of a template a flaw, including existing ones as far as
+// possible.
 func (w *World) SpoilTemplate(hash string, flaw Flaw) {
 	w.note("template %s is bad: %s", hash, flaw)
 	w.bad[hash] = flaw
@@ -158,7 +158,7 @@ func (w *World) SpoilTemplate(hash string, flaw Flaw) {
 	}
 }
 
-// MendTemplate takes that back for machines that say something.
+// MendTemplate takes that back for machines whose agents connect.
 func (w *World) MendTemplate(hash string) {
 	delete(w.bad, hash)
 	for _, id := range w.agentIDs() {
@@ -167,11 +167,10 @@ func (w *World) MendTemplate(hash string) {
 	}
 }
 
-// StuckHooks is how many drain hooks of a hundred never end from now on.
+// StuckHooks sets the percentage of drain hooks that never end.
 func (w *World) StuckHooks(percent int) { w.stuckHooks = percent }
 
-// LoseAnswers is how many commits of the leader of a hundred happen without its knowing from now
-// on.
+// LoseAnswers sets the percentage of the leader's commits that take effect without an answer.
 func (w *World) LoseAnswers(percent int) { w.lost = percent }
 
 func (w *World) agentIDs() []string {

@@ -2,9 +2,9 @@ package sim
 
 import "github.com/leasehold/leasehold/store"
 
-// Interfere changes, before so many of a hundred commits, the very instances that are concerned:
-// the one that is to go returns or gets healthy, or the one that replaces it fails. So the decision
-// and the change race, and one of them wins (SAFE-4).
+// Interfere changes the affected instances just before a percentage of commits: an instance that is
+// to be removed returns or becomes healthy, or its replacement fails. So the decision and the
+// change race, and one of them wins (SAFE-4).
 func (w *World) Interfere(percent int) { w.interferes = percent }
 
 func (w *World) interfere(id string) {
@@ -25,7 +25,7 @@ func (w *World) interfere(id string) {
 	}
 }
 
-// returnNow has an agent speak again at once, and be well.
+// returnNow makes an agent connect again at once, healthy.
 func (w *World) returnNow(id string) {
 	a := w.agents[id]
 	if a == nil || !a.up || a.retired {
@@ -42,7 +42,7 @@ func (w *World) returnNow(id string) {
 	a.touch()
 }
 
-// failNow has an instance fail at once: its checks, or its stream.
+// failNow makes an instance fail at once: its checks, or its stream.
 func (w *World) failNow(id string) {
 	a := w.agents[id]
 	if a == nil || !a.open {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Leader is the replica that leads; "" if none does.
+// Leader returns the leading replica; "" if none leads.
 func (w *World) Leader() string {
 	if w.leader == nil {
 		return ""
@@ -14,9 +14,9 @@ func (w *World) Leader() string {
 	return w.leader.replica.id
 }
 
-// KillLeader ends the leader's process without warning: what it asked of providers may happen
-// still. Another leads once its session has ended, by a clock that is wrong by skew. The dead one
-// is back after a while.
+// KillLeader ends the leader's process without warning. Its calls to providers may still take
+// effect. Another replica leads once the session has ended, by a clock that is wrong by skew. The
+// dead replica returns after a while.
 func (w *World) KillLeader(back, skew time.Duration) {
 	t := w.depose()
 	if t == nil {
@@ -28,7 +28,7 @@ func (w *World) KillLeader(back, skew time.Duration) {
 	w.elect(w.cfg.SessionTTL)
 }
 
-// KillReplica ends a coordinator's process that does not lead.
+// KillReplica ends the process of a coordinator that does not lead.
 func (w *World) KillReplica(back time.Duration) {
 	for _, r := range w.liveReplicas() {
 		if w.leader == nil || r != w.leader.replica {
@@ -39,7 +39,7 @@ func (w *World) KillReplica(back time.Duration) {
 	}
 }
 
-// stopReplica ends a replica: streams break, and its key goes with its session.
+// stopReplica ends a replica: its streams break, and its key ends with its session.
 func (w *World) stopReplica(r *replica, back time.Duration) {
 	r.up = false
 	life := r.life
@@ -56,7 +56,8 @@ func (w *World) stopReplica(r *replica, back time.Duration) {
 	w.after(max(time.Second, back), func() { w.startReplica(r) })
 }
 
-// orphaned: the agent's replica is gone, and that is not written down. It goes to another at once.
+// orphaned handles the loss of the agent's replica, of which etcd has no trace. The agent connects
+// to another one at once.
 func (a *agent) orphaned() {
 	a.last = a.lastAccepted()
 	a.open, a.known, a.excused = false, false, true
@@ -70,7 +71,7 @@ func (a *agent) orphaned() {
 	})
 }
 
-// Resign has the leader step down in order; another leads at once.
+// Resign makes the leader step down in order; another replica leads at once.
 func (w *World) Resign(skew time.Duration) {
 	t := w.depose()
 	if t == nil {
@@ -81,8 +82,8 @@ func (w *World) Resign(skew time.Duration) {
 	w.elect(10 * time.Millisecond)
 }
 
-// FreezeLeader has the leader's process stand still. If that takes longer than its session, another
-// leads, and what the old one had in mind meets the fence when it wakes.
+// FreezeLeader freezes the leader's process. If that takes longer than its session, another replica
+// leads, and the old leader's commits meet the fence when it wakes.
 func (w *World) FreezeLeader(d, skew time.Duration) {
 	t := w.leader
 	if t == nil {
@@ -93,7 +94,7 @@ func (w *World) FreezeLeader(d, skew time.Duration) {
 	r := t.replica
 	r.frozen = t.frozen
 	for _, id := range w.agentIDs() {
-		// what is not acknowledged for an interval is said elsewhere (DET-14)
+		// a report that is not acknowledged within an interval is sent elsewhere (DET-14)
 		if a := w.agents[id]; a.open && a.replica == r {
 			a.foresee(a.interval+w.chance.upTo(a.interval), func() {
 				if w.clock < r.frozen {
@@ -121,7 +122,7 @@ func (w *World) FreezeLeader(d, skew time.Duration) {
 	w.after(d+2*commitTakes, func() { t.ended = true })
 }
 
-// BlindLeader has the leader's watch show nothing for a while; then it catches up, or lists again.
+// BlindLeader interrupts the leader's watch for a while; then it catches up or lists again.
 func (w *World) BlindLeader(d time.Duration, relist bool) {
 	t := w.leader
 	if t == nil {
@@ -136,8 +137,8 @@ func (w *World) BlindLeader(d time.Duration, relist bool) {
 	}
 }
 
-// LoseLeases has etcd drop the keys of so many agents though their leases are being renewed.
-// Gateways see that and put them back at once, unless they do not notice: then the next reports
+// LoseLeases makes etcd drop the keys of a number of agents although their leases are being
+// renewed. Gateways see that and restore the keys at once; if they do not notice, the next reports
 // do.
 func (w *World) LoseLeases(n int, unnoticed bool) {
 	if w.db.down {
@@ -154,8 +155,8 @@ func (w *World) LoseLeases(n int, unnoticed bool) {
 	w.db.unheard = false
 }
 
-// StopEtcd puts etcd out of everybody's reach for a while. Then leases have their full time again;
-// or, if it drops them, it takes some that lived for ended.
+// StopEtcd makes etcd unreachable for a while. Then leases have their full time again, except for
+// as many as drops says: etcd takes these for ended.
 func (w *World) StopEtcd(d time.Duration, drops int) {
 	if w.db.down {
 		return
@@ -198,8 +199,8 @@ func (w *World) allDisturbed(what string) {
 	}
 }
 
-// afterOutage has an agent's next report be accepted within an interval; or it had given its stream
-// up, and comes back.
+// afterOutage makes an agent's next report be accepted within an interval, or the agent has given
+// up its stream and connects again.
 func (a *agent) afterOutage(d time.Duration) {
 	if !a.open {
 		return

@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	loadSample = 5 * time.Second  // agents measure so often, unless Config.LoadEvery says otherwise
-	loadMean   = time.Minute      // that a report is a mean of
-	loadReport = 30 * time.Second // from one report of load to the next
+	loadSample = 5 * time.Second  // interval at which agents measure, unless Config.LoadEvery says otherwise
+	loadMean   = time.Minute      // span over which a report averages
+	loadReport = 30 * time.Second // interval between two reports of load
 )
 
-// load is what the instances of a group have to do together: it goes from one height to another in
-// a straight line, and stays there.
+// load is the total load of a group's instances: it goes from one level to another in a straight
+// line and stays there.
 type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
-	told        bool // false: agents tell nothing, and only the size is measured
+	told        bool // false: agents report no load, and only the size is measured
 	next        time.Duration
 	tick        int
 	result      LoadResult
-	last        int // size
-	direction   int // of its last change
+	last        int // the last size
+	direction   int // of the last change of size
 }
 
-// LoadResult is how the size of a group followed its load.
+// LoadResult says how the size of a group followed its load.
 type LoadResult struct {
-	Below    time.Duration // in which the load of each serving instance was above the target and its tolerance
-	Machines time.Duration // that there were, added up
-	Over     int           // by so many instances the size exceeded the need at most when it had just grown
-	Outside  bool          // a number from outside asked for instances: Below and Over say nothing
-	Changes  int           // of size
+	Below    time.Duration // time in which the load of each serving instance was above the target and its tolerance
+	Machines time.Duration // total time of all machines
+	Over     int           // the largest excess of the size over the need just after growing
+	Outside  bool          // an external metric asked for instances: Below and Over say nothing
+	Changes  int           // changes of size
 	Turns    int           // changes of direction
 }
 
-// SetLoad has the load of a group become another: cpu and network of all instances together, memory
-// of each. What is left out stays as it is.
+// SetLoad changes the load of a group: cpu and network of all instances together, memory of each.
+// Metrics that are left out do not change.
 func (w *World) SetLoad(group string, to map[string]float64, over time.Duration) {
 	l := w.followed(group)
 	l.told = true
@@ -68,14 +68,14 @@ func (w *World) followed(group string) *load {
 	return l
 }
 
-// bearNext has a group's load measured the next time.
+// bearNext schedules the next measurement of a group's load.
 func (w *World) bearNext(group string, l *load) {
 	l.next = w.clock + w.cfg.LoadEvery
 	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
 }
 
-// nextNumber is when the next number comes that a group's size follows, from agents or from
-// outside; zero: none does.
+// nextNumber returns when the next number arrives that a group's size follows, from agents or from
+// outside; zero: never.
 func (w *World) nextNumber() (next time.Time) {
 	if t := w.leader; t != nil {
 		if at := t.leader.NextQuery(); !at.IsZero() {
@@ -90,7 +90,7 @@ func (w *World) nextNumber() (next time.Time) {
 	return next
 }
 
-// Mute has the agents of a group tell no load until the next SetLoad.
+// Mute makes the agents of a group report no load until the next SetLoad.
 func (w *World) Mute(group string) {
 	w.followed(group).told = false
 	for _, id := range w.agentIDs() {
@@ -101,7 +101,7 @@ func (w *World) Mute(group string) {
 	}
 }
 
-// at is how high the load is.
+// at returns the level of the load.
 func (l *load) at(clock time.Duration, metric string) float64 {
 	if clock >= l.begun+l.over {
 		return l.to[metric]
@@ -109,14 +109,14 @@ func (l *load) at(clock time.Duration, metric string) float64 {
 	return l.from[metric] + (l.to[metric]-l.from[metric])*float64(clock-l.begun)/float64(l.over)
 }
 
-// Unmeasured has an agent tell no load, or tell it again.
+// Unmeasured makes an agent report no load, or report it again.
 func (w *World) Unmeasured(id string, on bool) {
 	if a := w.agents[id]; a != nil {
 		a.unmeasured = on
 	}
 }
 
-// LoadOf is how the size of a group followed its load so far; false if it is not measured.
+// LoadOf returns how the size of a group followed its load so far; false if it is not measured.
 func (w *World) LoadOf(group string) (LoadResult, bool) {
 	if l := w.loads[group]; l != nil {
 		return l.result, true
@@ -124,7 +124,7 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 	return LoadResult{}, false
 }
 
-// bearLoad divides the load of a group among the instances that serve, and has agents report.
+// bearLoad divides the load of a group among the serving instances, and makes agents report.
 func (w *World) bearLoad(group string) {
 	l := w.loads[group]
 	w.bearNext(group, l)
@@ -160,7 +160,7 @@ func (w *World) bearLoad(group string) {
 	w.followSize(group, l, serving, machines)
 }
 
-// tellLoad persists a report in which nothing is new but the load.
+// tellLoad persists a report in which only the load is new.
 func (a *agent) tellLoad() {
 	if !a.open || a.frozen || a.w.db.down || a.said.BootID == "" {
 		return
@@ -220,7 +220,7 @@ func (w *World) followSize(group string, l *load, serving, machines int) {
 	l.last = size
 }
 
-// SizeOf is the size of a group that is in force: the spec's, or what its load or an operator
+// SizeOf returns the size of a group that is in force: the spec's, or what its load or an operator
 // chose.
 func (w *World) SizeOf(group string) int {
 	g, there := w.Group(group)

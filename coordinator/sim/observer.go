@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Observer has functions that are called when something happens. Each may be nil.
+// Observer has callbacks. Each may be nil.
 type Observer struct {
 	// Planned is called with each plan before its first action is carried out. It must not change
 	// the snapshot or the plan.
@@ -29,9 +29,9 @@ type Observer struct {
 	// Judged is called when a verdict changes.
 	Judged func(at time.Time, group, instance string, before, now plan.Judgment)
 	// Stirred is called with an instance for which Sound, Serves or Machine may return something
-	// else from now on, so that not all instances have to be asked.
+	// else from now on, so that callers need not poll all instances.
 	Stirred func(instance string)
-	// Noted is called with a text for what else happens: faults, and what operators and agents do.
+	// Noted is called with a text for other events: faults, and what operators and agents do.
 	Noted func(at time.Time, what string)
 	// Changed is called with every change of a key, in order.
 	Changed func(at time.Time, e store.Event)
@@ -39,7 +39,7 @@ type Observer struct {
 	Broken func(at time.Time, what string)
 }
 
-// Machine is a machine of which something became.
+// Machine is a machine whose state has changed.
 type Machine struct {
 	Event    fake.Event
 	Provider string

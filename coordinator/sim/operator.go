@@ -6,10 +6,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Reachable reports whether etcd answers: while it does not, nothing can be changed.
+// Reachable reports whether etcd answers. Nothing can be changed while it does not.
 func (w *World) Reachable() bool { return !w.db.down }
 
-// Group is the spec in groups/, as far as it can be read; false if there is none.
+// Group returns the spec in groups/, as far as it can be read; false if there is none.
 func (w *World) Group(name string) (store.Group, bool) {
 	c, there := w.db.cells[w.keys.Group(name)]
 	if !there {
@@ -26,7 +26,7 @@ func (w *World) Group(name string) (store.Group, bool) {
 	return g, true
 }
 
-// Apply puts a group's spec in place.
+// Apply writes a group's spec.
 func (w *World) Apply(g store.Group) {
 	w.note("group %s applied: size %d", g.Name, g.Size)
 	w.put(w.keys.Group(g.Name), g, 0)
@@ -43,19 +43,19 @@ func (w *World) Edit(name string, change func(*store.Group)) bool {
 	return true
 }
 
-// Spoil writes something into a key that is no record, as a hand in etcd might.
+// Spoil writes something that is no record into a key, as someone might do in etcd.
 func (w *World) Spoil(key string) {
 	w.note("%s is spoiled by hand", key)
 	w.write([]store.Write{store.Put(key, []byte("{"))})
 }
 
-// Drop removes a key, as a hand in etcd might.
+// Drop removes a key, as someone might do in etcd.
 func (w *World) Drop(key string) {
 	w.note("%s is removed by hand", key)
 	w.drop(key)
 }
 
-// Order gives the leader an order. Its ID and time are set here.
+// Order gives the leader an order, and sets its ID and time.
 func (w *World) Order(r store.Request) {
 	w.orders++
 	r.Schema, r.ID, r.At = store.Schema, fmt.Sprintf("order-%06d", w.orders), w.Now()
@@ -94,5 +94,5 @@ func (w *World) editShard(change func(*store.Shard)) {
 	w.put(w.keys.Shard(), s, 0)
 }
 
-// Shard is the shard's record.
+// Shard returns the shard's record.
 func (w *World) Shard() store.Shard { return Read[store.Shard](w, w.keys.Shard()).Record }

@@ -6,17 +6,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// replica is a coordinator: a gateway, and now and then the leader.
+// replica is a coordinator: a gateway, and at times the leader.
 type replica struct {
 	id           string
 	up           bool
 	disturbances int
-	told         time.Duration // when it told of its last disturbance
-	life         int           // grows with each start
+	told         time.Duration // when it last reported a disturbance
+	life         int           // counts starts
 	frozen       time.Duration // it answers no agent before
 }
 
-// startReplica has a replica come up, and stand for election.
+// startReplica starts a replica, which stands for election.
 func (w *World) startReplica(r *replica) {
 	if r.up {
 		return
@@ -42,7 +42,7 @@ func (w *World) publish(r *replica) {
 	w.put(w.keys.Replica(r.id), rec, 0)
 }
 
-// disturbed notes what a replica takes for a disturbance, and has the leader hear of it.
+// disturbed records a disturbance that a replica has noticed, and notifies the leader.
 func (w *World) disturbed(r *replica, what string) {
 	if w.leader != nil && w.leader.replica == r {
 		w.leader.evidence.Disturb(what)
@@ -61,7 +61,7 @@ func (w *World) disturbed(r *replica, what string) {
 	})
 }
 
-// elect makes a replica lead after a time, unless another does by then.
+// elect makes a replica lead after a time, unless another one leads by then.
 func (w *World) elect(after time.Duration) {
 	w.after(after, func() {
 		switch up := w.liveReplicas(); {
@@ -90,7 +90,7 @@ func (w *World) lead(r *replica) {
 	t.begin()
 }
 
-// depose ends the leader's term: nothing that it was about to do happens any more.
+// depose ends the leader's term: nothing that it was about to do takes effect.
 func (w *World) depose() *term {
 	t := w.leader
 	if t != nil {
@@ -100,7 +100,7 @@ func (w *World) depose() *term {
 	return t
 }
 
-// liveReplicas are those whose gateways answer.
+// liveReplicas returns the replicas whose gateways answer.
 func (w *World) liveReplicas() []*replica {
 	var up []*replica
 	for _, r := range w.replicas {

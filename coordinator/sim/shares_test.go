@@ -229,7 +229,7 @@ func TestSpotIsSoughtInEveryZone(t *testing.T) {
 	s.are(4, 6, 0)
 }
 
-// Whatever becomes of leaders and of the answers to calls, no machine is doubled, and the shares
+// Whatever happens to leaders and to the answers of calls, no machine is doubled, and the shares
 // are right in the end.
 //
 // proves SPOT-4, SAFE-8

@@ -42,7 +42,7 @@ func rolled(w *sim.World, group string) bool {
 }
 
 // Two groups that name the same budget_group are never down together, though each would allow it,
-// and both changes come to their end. A limit of the shard allows more.
+// and both changes complete. A limit of the shard allows more.
 //
 // proves REC-18
 func TestGroupsThatShareABudgetAreNotDownTogether(t *testing.T) {
@@ -81,7 +81,8 @@ func TestGroupsThatShareABudgetAreNotDownTogether(t *testing.T) {
 }
 
 // While one group has an instance down, the other takes none down, and its status says why. Its
-// dead are replaced all the same, and what stopped on purpose holds nothing up. A drill is refused.
+// dead instances are replaced nevertheless, and what was stopped on purpose delays nothing. A drill
+// is refused.
 //
 // proves REC-18, DAY-6
 func TestASharedBudgetThatIsUsedUp(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 	watchLag      = 2 * time.Millisecond // most of it
 	commitTakes   = 3 * time.Millisecond // at most
 	soonest       = time.Millisecond     // between two plans
-	// about an instance, while it plans: what happens meanwhile is in the next plan
+	// planning time per instance: changes in that time are in the next plan
 	thinking = 20 * time.Microsecond
 )
 
@@ -31,8 +31,8 @@ type term struct {
 	replica *replica
 	fence   store.Fence
 	skew    time.Duration // of its clock
-	ended   bool          // nothing of it happens any more
-	frozen  time.Duration // nothing of it happens before
+	ended   bool          // nothing of it takes effect any longer
+	frozen  time.Duration // it does nothing before
 
 	content  *cache.Content
 	evidence *evidence.Evidence
@@ -40,13 +40,13 @@ type term struct {
 	judged   map[string]plan.Judgment
 
 	feed      []batch
-	hearing   bool // a delivery is on its way
+	hearing   bool // a delivery is under way
 	blindFrom time.Duration
 	blind     time.Duration // no delivery before
-	relist    bool          // what comes then is a fresh list
-	thinks    time.Duration // how long the last plan took
-	ticks     alarm         // when the leader is stepped next, for calls and Lists
-	wakes     alarm         // and to plan
+	relist    bool          // what arrives then is a new listing
+	thinks    time.Duration // duration of the last plan
+	ticks     alarm         // the next step of the leader, for calls and Lists
+	wakes     alarm         // the next step, for a plan
 }
 
 // batch is what one commit changed.
@@ -79,7 +79,7 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 	return t
 }
 
-// sources are how the sources of numbers are asked.
+// sources returns the settings of the external metrics.
 func (w *World) sources() map[string]query.Settings {
 	all := map[string]query.Settings{}
 	for name := range w.cfg.Sources {
@@ -95,7 +95,7 @@ func (w *World) validate(_ string, g store.Group) string {
 	return ""
 }
 
-// now is the time by the leader's clock.
+// now returns the time by the leader's clock.
 func (t *term) now() time.Time { return t.w.Now().Add(t.skew) }
 
 func (t *term) begin() {
@@ -104,8 +104,8 @@ func (t *term) begin() {
 	t.schedule()
 }
 
-// after has a step of the term happen after a time: not if it has ended by then, later if it stands
-// still.
+// after schedules a step of the term: dropped if the term has ended by then, delayed if it is
+// frozen.
 func (t *term) after(d time.Duration, routine bool, do func()) {
 	t.w.schedule(d, routine, func() {
 		switch {
@@ -118,7 +118,7 @@ func (t *term) after(d time.Duration, routine bool, do func()) {
 	})
 }
 
-// committed takes up what a commit changed; the cache shows it a moment later.
+// committed takes the changes of a commit; the cache shows them a moment later.
 func (t *term) committed(events []store.Event, rev store.Revision) {
 	t.feed = append(t.feed, batch{events, rev})
 	t.deliverAfter(t.w.chance.upTo(watchLag))
@@ -160,13 +160,13 @@ func (t *term) deliver() {
 	t.evidence.Changed(t.content, changes)
 }
 
-// alarm is when something happens next, and only once.
+// alarm is the time of the next event of a kind, which happens only once.
 type alarm struct {
 	set bool
 	at  time.Duration
 }
 
-// ring has the leader take an event up after a time, unless that is about to happen already.
+// ring schedules an event for the leader, unless it is due earlier already.
 func (t *term) ring(a *alarm, d time.Duration, routine bool, e leader.Event) {
 	at := t.w.clock + d
 	if a.set && a.at <= at {
@@ -181,7 +181,7 @@ func (t *term) ring(a *alarm, d time.Duration, routine bool, e leader.Event) {
 	})
 }
 
-// poke has a plan made soon.
+// poke schedules a plan soon.
 func (t *term) poke() { t.wakeAfter(0) }
 
 func (t *term) wakeAfter(d time.Duration) {
@@ -189,7 +189,7 @@ func (t *term) wakeAfter(d time.Duration) {
 	t.ring(&t.wakes, max(soon, d), d > soon, leader.Wake{})
 }
 
-// schedule has the leader stepped when it wants to be.
+// schedule schedules the leader's next step at the time that it asks for.
 func (t *term) schedule() {
 	now := t.now()
 	tick, wake := t.leader.Next(now)
@@ -199,7 +199,7 @@ func (t *term) schedule() {
 	}
 }
 
-// step has the leader take an event up, and performs its commands.
+// step passes an event to the leader, and performs its commands.
 func (t *term) step(e leader.Event) {
 	if t.ended {
 		return
@@ -226,8 +226,8 @@ func (t *term) view() leader.View {
 // compute makes a plan.
 func (t *term) compute(c leader.Compute) plan.Plan {
 	s := c.Snapshot
-	// a transaction whose answer is lost may happen, and be told of, when the next snapshot has
-	// long been made
+	// a transaction whose answer is lost may take effect, and be reported, long after the next
+	// snapshot
 	if t.w.cfg.Observer.Committing != nil {
 		for i := range s.Groups {
 			s.Groups[i].Instances, s.Groups[i].Slots = slices.Clone(s.Groups[i].Instances),
@@ -260,17 +260,17 @@ func (t *term) judge(s *plan.Snapshot, p *plan.Plan) {
 	}
 }
 
-// suspect has a provider's machines listed at once.
+// suspect lists a provider's machines at once.
 func (t *term) suspect(name string) {
 	t.after(0, false, func() { t.step(leader.ListRequested{Provider: name}) })
 }
 
-// serve notes from time to time that a leader is at work.
+// serve records at intervals that a leader is at work.
 func (t *term) serve() {
 	rec := store.Served{Schema: store.Schema, At: t.now().UTC(), Replica: t.replica.id, Gaps: t.evidence.ServedGaps()}
 	_, _ = t.w.commit(store.Txn{
 		Conditions: []store.Condition{t.fence.Condition()},
 		Writes:     []store.Write{store.Put(t.w.keys.Served(), store.Encode(rec))},
-	}) // one that fails is noted by the next
+	}) // the next one repairs a failure
 	t.after(servedEvery, true, t.serve)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// soon is how long membership may be wrong after a load balancer is back. Time here is virtual, and
-// so the test does not depend on how fast a machine is.
+// soon is how long membership may be wrong after a load balancer is back. Time here is virtual, so
+// the test does not depend on the machine's speed.
 const soon = 10 * time.Second
 
 // A load balancer is reloaded, restarted, away for a minute or hung, calls fail, or an operator

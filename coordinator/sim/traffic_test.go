@@ -88,7 +88,7 @@ func (s *served) removing(at time.Time, rec store.Instance) {
 	s.wrong("%s is stopped while it is in use: %s", rec.ID, rec.Last.Why)
 }
 
-// called judges what is asked: nothing is taken out for an absence, a loss or a hold (SAFE-18).
+// called judges each call: no instance may be removed for an absence, a loss or a hold (SAFE-18).
 func (s *served) called(c plan.MemberCall) {
 	if c.Kind == plan.MemberAdd {
 		return
@@ -149,9 +149,9 @@ func (s *served) inService(size int) bool {
 	return len(working) == size && slices.Equal(working, s.Members("front"))
 }
 
-// Instances join when they are healthy, and leave before they are stopped, whatever happens to the
-// balancer, to etcd, to leaders and to machines meanwhile; nothing is taken out but what drains or
-// is deleted; and when all troubles have ended the balancer has who works.
+// Instances join when they are healthy, and leave before they are stopped, whatever happens
+// meanwhile to the balancer, etcd, leaders and machines. Only instances that drain or are deleted
+// are removed. When all trouble has ended, the balancer has all working instances.
 //
 // proves LB-1, LB-2, LB-3, SAFE-18
 func TestTrafficInTrouble(t *testing.T) {
@@ -242,8 +242,8 @@ func (s *served) trouble(chance *rand.Rand, size *int) {
 	}
 }
 
-// A balancer that never answers holds up no healing: a dead instance, and one that is lost, are
-// replaced, and the replacement runs; while nothing planned begins.
+// A balancer that never answers delays no healing: a dead instance and a lost one are replaced, and
+// the replacements run; but nothing planned begins.
 //
 // proves LB-2, LB-3
 func TestADeafBalancerHoldsUpNoHealing(t *testing.T) {

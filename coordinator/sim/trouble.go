@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// zone finds a zone of a provider; nil if there is none.
+// zone returns a zone of a provider; nil if there is none.
 func (w *World) zone(name, zone string) (*cloud, *fake.ZoneState) {
 	c := w.cloud(name)
 	if c == nil {
@@ -16,7 +16,7 @@ func (w *World) zone(name, zone string) (*cloud, *fake.ZoneState) {
 	return c, c.Zone(zone)
 }
 
-// LoseZone has all machines of a zone end, and none be made there.
+// LoseZone ends all machines of a zone, and prevents new ones there.
 func (w *World) LoseZone(providerName, zone string) {
 	if c, z := w.zone(providerName, zone); z != nil && !z.Lost {
 		w.note("zone %s of %s is lost", zone, providerName)
@@ -24,7 +24,7 @@ func (w *World) LoseZone(providerName, zone string) {
 	}
 }
 
-// ReturnZone has machines be made in a zone again.
+// ReturnZone allows new machines in a zone again.
 func (w *World) ReturnZone(providerName, zone string) {
 	if _, z := w.zone(providerName, zone); z != nil && z.Lost {
 		w.note("zone %s of %s is back", zone, providerName)
@@ -40,7 +40,7 @@ func (w *World) Fill(providerName, zone string, full bool) {
 	}
 }
 
-// NoSpot sets whether a zone has no spot machines. Those that it has stay.
+// NoSpot sets whether a zone has no spot capacity. Existing spot machines stay.
 func (w *World) NoSpot(providerName, zone string, none bool) {
 	if _, z := w.zone(providerName, zone); z != nil && z.NoSpot != none {
 		w.note("zone %s of %s has no spot machines: %t", zone, providerName, none)
@@ -48,7 +48,7 @@ func (w *World) NoSpot(providerName, zone string, none bool) {
 	}
 }
 
-// ProviderFails has all calls to a provider fail for a while.
+// ProviderFails makes all calls to a provider fail for a while.
 func (w *World) ProviderFails(name string, d time.Duration) {
 	if c := w.cloud(name); c != nil {
 		w.note("%s fails for %s", name, d)
@@ -56,7 +56,7 @@ func (w *World) ProviderFails(name string, d time.Duration) {
 	}
 }
 
-// ProviderThrottles has a provider refuse all calls for a while.
+// ProviderThrottles makes a provider refuse all calls for a while.
 func (w *World) ProviderThrottles(name string, d time.Duration) {
 	if c := w.cloud(name); c != nil {
 		w.note("%s throttles for %s", name, d)
@@ -64,7 +64,7 @@ func (w *World) ProviderThrottles(name string, d time.Duration) {
 	}
 }
 
-// ProviderSlows has calls to a provider take as long as they may, or longer, for a while.
+// ProviderSlows makes calls to a provider take the longest time, or longer, for a while.
 func (w *World) ProviderSlows(name string, d time.Duration) {
 	if c := w.cloud(name); c != nil {
 		w.note("%s is slow for %s", name, d)
@@ -72,10 +72,10 @@ func (w *World) ProviderSlows(name string, d time.Duration) {
 	}
 }
 
-// Lies are the lies that Lists tell at random.
+// Lies are the random faults of Lists.
 var Lies = []fake.LieKind{fake.Empty, fake.Truncated, fake.Failing, fake.Tardy, fake.Duplicated, fake.Stale}
 
-// ListsLie has a provider's Lists be wrong for a while.
+// ListsLie makes a provider's Lists wrong for a while.
 func (w *World) ListsLie(name string, lie fake.LieKind, d time.Duration) {
 	if c := w.cloud(name); c != nil {
 		w.note("lists of %s are %s for %s", name, lie, d)
@@ -83,8 +83,8 @@ func (w *World) ListsLie(name string, lie fake.LieKind, d time.Duration) {
 	}
 }
 
-// Plant adds a machine without a record, with the group's tag. Its agent speaks after a
-// while, if ever.
+// Plant adds a machine without a record, with the group's tag. Its agent connects after a while, if
+// ever.
 func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	c := w.cloud(g.Provider)
 	if c == nil || c.Machine(id) != nil {
@@ -104,13 +104,13 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	})
 }
 
-// NoteGone notes that an instance's record was deleted on purpose.
+// NoteGone writes the note that an instance's record was deleted on purpose.
 func (w *World) NoteGone(id, group string) {
 	w.put(w.keys.Gone(w.keys.Instance(id)), store.Gone{Schema: store.Schema, Instance: id, Group: group, At: w.Now()},
 		0)
 }
 
-// Clear removes a machine without a record by hand.
+// Clear removes a machine without a record, as an operator would.
 func (w *World) Clear(id string) {
 	for _, c := range w.clouds {
 		if c.Machine(id) != nil && !w.instance(id).Present() {
@@ -120,7 +120,7 @@ func (w *World) Clear(id string) {
 	}
 }
 
-// Calm ends all that providers have of trouble, and lets every agent return.
+// Calm ends all trouble of providers, and makes every agent connect again.
 func (w *World) Calm() {
 	w.note("all troubles end")
 	for _, c := range w.clouds {

@@ -2,8 +2,8 @@ package sim
 
 import "github.com/leasehold/leasehold/store"
 
-// Working is how many instances of a group really work: their machines run, their reports get
-// through and their checks pass.
+// Working counts the instances of a group that really work: their machines run, their reports
+// arrive and their checks pass.
 func (w *World) Working(group string) int {
 	n := 0
 	for _, a := range w.agents {
@@ -32,19 +32,19 @@ func (w *World) Machines() []string {
 // Instances lists the IDs of all recorded instances, in order.
 func (w *World) Instances() []string { return w.Names(store.KindInstances) }
 
-// Instance is the record of an instance.
+// Instance returns the record of an instance.
 func (w *World) Instance(id string) store.Versioned[store.Instance] { return w.instance(id) }
 
-// Sound is the truth about a machine that nothing is wrong with: it runs and its checks pass, and
-// if it has no stream now, that is not its own doing: its coordinator died, or etcd was out of
-// reach, and it is about to be back.
+// Sound reports the truth about a machine with which nothing is wrong: it runs and its checks pass.
+// If it has no stream now, that is not its fault: its coordinator died or etcd was unreachable, and
+// it is about to be back.
 func (w *World) Sound(id string) bool {
 	a := w.agents[id]
 	return a != nil && a.m.Running() && a.up && !a.frozen && !a.cut && !a.retired && (a.open || a.excused) &&
 		a.passing() && a.said.Healthy && a.said.BootID == a.m.BootID()
 }
 
-// Machine is the machine of an instance; false if there is none.
+// Machine returns the machine of an instance; false if there is none.
 func (w *World) Machine(id string) (Machine, bool) {
 	for _, c := range w.clouds {
 		if m := c.Machine(id); m != nil {
@@ -54,8 +54,8 @@ func (w *World) Machine(id string) (Machine, bool) {
 	return Machine{}, false
 }
 
-// Serves reports whether an instance does its work as far as those can tell who use it: its machine
-// runs and its checks pass, whether or not any coordinator hears of that.
+// Serves reports whether an instance does its work from its users' point of view: its machine runs
+// and its checks pass, whether or not a coordinator knows.
 func (w *World) Serves(id string) bool {
 	a := w.agents[id]
 	return a != nil && a.m.Running() && a.up && !a.retired && a.passing()

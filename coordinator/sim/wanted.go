@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted makes the agent do what its record wants, as if its gateway had told it.
+// wanted makes the agent do what its record wants, as if its gateway had sent it.
 func (a *agent) wanted() {
 	if !a.open {
 		return
@@ -57,7 +57,7 @@ func (a *agent) drill(kind store.DrillKind) {
 	}
 }
 
-// apply takes up what is to run from now on.
+// apply applies a configuration.
 func (a *agent) apply(config string) {
 	a.applying = config
 	a.later(a.w.chance.upTo(3*time.Second), func() {
@@ -106,7 +106,7 @@ func (a *agent) touch() {
 // stir reports a change on which the instance's true state depends.
 func (a *agent) stir() { a.w.stir(a.m.ID) }
 
-// working is the truth, which no record shows: the machine runs, its reports get through, and its
+// working reports the truth, which no record shows: the machine runs, its reports arrive, and its
 // checks pass.
 func (a *agent) working() bool {
 	return a.m.Running() && a.up && a.open && !a.retired && a.passing() && a.said.Healthy && a.said.BootID == a.boot

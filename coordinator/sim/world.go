@@ -9,39 +9,40 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Epoch is when a world begins, unless its Config says otherwise.
+// Epoch is the time at which a world begins, unless its Config says otherwise.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// World is a shard in virtual time. It is for one goroutine.
+// World is a shard in virtual time. It must be used by one goroutine.
 type World struct {
 	cfg      Config
 	keys     store.Keys
 	chance   chance
-	clock    time.Duration // since it began
+	clock    time.Duration // since the world began
 	agenda   agenda
 	number   uint64
-	business int // events that are no routine
+	business int // number of events that are not routine
 
 	db         database
 	replicas   []*replica
 	leader     *term         // nil: no replica leads
 	vacant     time.Duration // no replica is elected before: the session of the last leader has not ended
 	terms      int
-	skew       time.Duration // of the next leader's clock
+	skew       time.Duration // skew of the next leader's clock
 	clouds     []*cloud
 	balancers  map[string]*traffic
 	agents     map[string]*agent // by instance
 	bad        map[string]Flaw   // templates by hash
 	orders     int
-	lost       int // of a hundred commits, whose answers get lost
-	interferes int // of a hundred commits, before which something happens to those concerned
-	// of a hundred calls to load balancers, that fail
+	lost       int // percentage of commits whose answers get lost
+	interferes int // percentage of commits before which Interfere acts
+	// percentage of calls to load balancers that fail
 	balancersFail int
-	stuckHooks    int              // of a hundred drain hooks, that never end
-	loads         map[string]*load // of groups
+	stuckHooks    int              // percentage of drain hooks that never end
+	loads         map[string]*load // by group
 }
 
-// New makes a world in which the groups have just been applied and a leader is about to be elected.
+// New returns a world in which the groups have just been applied and a leader is about to be
+// elected.
 func New(cfg Config) *World {
 	cfg = cfg.withDefaults()
 	w := &World{
@@ -67,13 +68,13 @@ func New(cfg Config) *World {
 	return w
 }
 
-// Now is the time in the world.
+// Now returns the time in the world.
 func (w *World) Now() time.Time { return w.cfg.Begins.Add(w.clock) }
 
-// Elapsed is for how long the world has been there.
+// Elapsed returns the time since the world began.
 func (w *World) Elapsed() time.Duration { return w.clock }
 
-// Step has the next event happen. There is always one: a coordinator's day has no end.
+// Step performs the next event. There always is one.
 func (w *World) Step() {
 	if len(w.agenda) == 0 {
 		return
@@ -89,7 +90,7 @@ func (w *World) Step() {
 	e.do()
 }
 
-// RunUntil has all events happen up to a time.
+// RunUntil performs all events up to a time.
 func (w *World) RunUntil(t time.Time) {
 	end := t.Sub(w.cfg.Begins)
 	for len(w.agenda) > 0 && w.agenda[0].at <= end {
@@ -98,11 +99,11 @@ func (w *World) RunUntil(t time.Time) {
 	w.clock = max(w.clock, end)
 }
 
-// Skip lets time go by until a time, or until something is about to happen before, without what
-// happens again and again meanwhile: it happens once, at the end. It does so only where that makes
-// no difference: all is quiet, and the leader waits for nothing. Numbers that a group follows come
-// when they are due: to the planner a time without any is a pause of the coordinator (AUTO-2). It
-// returns how much was skipped.
+// Skip advances the time to until, or to just before the next event that is not routine, and skips
+// routine events in between: they happen once, at the end. It does so only if that makes no
+// difference: nothing is pending, and the leader waits for nothing. Numbers that a group follows
+// arrive when they are due, because to the planner a time without any is a pause of the coordinator
+// (AUTO-2). It returns how much time was skipped.
 func (w *World) Skip(until time.Time) time.Duration {
 	t := w.leader
 	if t == nil || !w.Quiet() || w.db.down || t.frozen > w.clock || t.leader.Pressing() {
@@ -122,26 +123,27 @@ func (w *World) Skip(until time.Time) time.Duration {
 	return most
 }
 
-// leastSkip is what is worth skipping: what happens again and again happens at the end of it.
+// leastSkip is the shortest time worth skipping, since routine events happen at its end.
 const leastSkip = 8 * time.Second
 
-// Quiet reports whether nothing is about to happen but what happens again and again anyway.
+// Quiet reports whether no event but routine is scheduled.
 func (w *World) Quiet() bool { return w.business == 0 }
 
-// At has something happen at a time.
+// At schedules a function.
 func (w *World) At(t time.Time, do func()) { w.after(t.Sub(w.Now()), do) }
 
-// Keys spells the keys of the world's shard.
+// Keys returns the keys of the world's shard.
 func (w *World) Keys() store.Keys { return w.keys }
 
-// note tells those who watch what happens outside of the coordinator.
+// note reports to observers what happens outside of the coordinator.
 func (w *World) note(format string, args ...any) {
 	if w.cfg.Observer.Noted != nil {
 		w.cfg.Observer.Noted(w.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
-// Judgment is what the leader judged of an instance last; false if it did not, or no replica leads.
+// Judgment returns the leader's last judgment of an instance; false if there is none, or no replica
+// leads.
 func (w *World) Judgment(id string) (plan.Judgment, bool) {
 	if w.leader == nil {
 		return plan.Judgment{}, false

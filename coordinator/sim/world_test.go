@@ -19,7 +19,7 @@ func web(size int) store.Group {
 	return g
 }
 
-// diary writes down all that an observer is told.
+// diary records everything that an observer receives.
 func diary(b *strings.Builder) sim.Observer {
 	line := func(at time.Time, format string, args ...any) {
 		fmt.Fprintf(b, "%12s "+format+"\n", append([]any{at.Sub(sim.Epoch)}, args...)...)

@@ -10,34 +10,34 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// WorkloadAuthority is an authority for workloads' certificates, as replicas have it, and the
-// certificates of instances that name it.
+// WorkloadAuthority is an authority for workloads' certificates as replicas have it, and the
+// instances' certificates that name it.
 type WorkloadAuthority struct {
 	Authority string    `json:"authority"`
-	Issuer    string    `json:"issuer,omitempty"` // another one: all certificates are issued again
+	Issuer    string    `json:"issuer,omitempty"` // if it changes, all certificates are issued again
 	Name      string    `json:"name,omitempty"`   // of the first certificate to trust, as are the times
 	Begins    time.Time `json:"begins,omitzero"`
 	Ends      time.Time `json:"ends,omitzero"`
-	Trust     int       `json:"trust"` // certificates to trust
+	Trust     int       `json:"trust"` // number of certificates to trust
 	Problem   string    `json:"problem,omitempty"`
-	Replicas  []string  `json:"replicas"` // that have it so
+	Replicas  []string  `json:"replicas"` // replicas that have this one
 
-	Issued int `json:"issued"` // certificates of it that instances have
-	// The first of them to end, and its instance.
+	Issued int `json:"issued"` // number of instances' certificates
+	// The first of them to expire, and its instance.
 	First     string    `json:"first,omitempty"`
 	FirstEnds time.Time `json:"first_ends,omitzero"`
 }
 
-// UnissuedCertificates are certificates that are wanted of an authority, and that instances do not
-// have from it as any replica has it.
+// UnissuedCertificates counts wanted certificates of an authority that instances do not have from
+// it in the form that any replica has it.
 type UnissuedCertificates struct {
 	Authority string   `json:"authority"`
-	Other     []string `json:"other"`   // instances with a certificate from before: of another issuer, or otherwise
+	Other     []string `json:"other"`   // instances with an outdated certificate
 	Missing   []string `json:"missing"` // instances without one
 }
 
-// WorkloadAuthorities tells the authorities of replicas by name and issuer, and where the
-// certificates of instances stand. reports are the last ones, by instance.
+// WorkloadAuthorities returns the replicas' authorities by name and issuer, and how many
+// certificates of each instances have. reports are the last ones, by instance.
 func WorkloadAuthorities(replicas []store.Replica, instances []store.Instance, reports map[string]*store.Report) (
 	all []WorkloadAuthority, unissued []UnissuedCertificates,
 ) {
@@ -115,8 +115,8 @@ func countCertificate(all []WorkloadAuthority, rest map[string]*UnissuedCertific
 	}
 }
 
-// AuthorityProblems reports authorities for workloads' certificates that end soon, that a replica
-// does not know, or that replicas have otherwise than others.
+// AuthorityProblems reports authorities for workloads' certificates that expire soon, that a
+// replica does not know, or that differ between replicas.
 func AuthorityProblems(replicas []store.Replica, now time.Time) []Problem {
 	all, _ := WorkloadAuthorities(replicas, nil, nil)
 	var found []Problem

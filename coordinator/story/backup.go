@@ -10,7 +10,7 @@ import (
 // backupLate is the age at which the last backup is a problem (DAY-3).
 const backupLate = 24 * time.Hour
 
-// backupProblems report that the shard was not backed up for a day, and that a scheduled backup
+// backupProblems reports that the shard was not backed up for a day, and that a scheduled backup
 // fails.
 func backupProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem

@@ -33,7 +33,7 @@ func Merge(blocked []store.Blocked) []Blockage {
 	return all
 }
 
-// MostNamed is how many of several instances are named.
+// MostNamed is the number of instances that are named where several are concerned.
 const MostNamed = 6
 
 // What describes the work, for all the instances for which it is blocked.

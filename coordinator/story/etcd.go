@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// nearlyFull is the part of its quota, in percent, from which etcd's database is a problem.
+	// nearlyFull is the share of its quota, in percent, from which the size of etcd's database is a
+	// problem.
 	nearlyFull = 80
-	// certificateNear is how long before its end a certificate is a problem.
+	// certificateNear is the remaining lifetime below which a certificate is a problem.
 	certificateNear = 14 * 24 * time.Hour
 )
 
-// triedEtcd are the releases of etcd that Leasehold was tried with, the newest last.
+// triedEtcd lists the releases of etcd that Leasehold was tested with, the newest last.
 var triedEtcd = []string{"3.5", "3.6", "3.7"}
 
 func tried(version string) bool {
@@ -31,7 +32,7 @@ func untried(m store.Member) Problem {
 	}
 }
 
-// EtcdProblems are what is wrong with etcd's members (DAY-3).
+// EtcdProblems returns what is wrong with etcd's members (DAY-3).
 func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 	if etcd == nil {
 		return nil
@@ -91,7 +92,7 @@ func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 	return found
 }
 
-// NoQuorum says which members keep the others from having a quorum; "" if there is one.
+// NoQuorum returns which members prevent the others from having a quorum; "" if there is one.
 func NoQuorum(etcd *store.Members) string {
 	var down []string
 	leaderless := false

@@ -8,26 +8,27 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Group is what is going on in a group: what is not as it should be, or in progress.
+// Group is the present situation of a group: deviations from its spec, and work in progress.
 type Group struct {
 	Rests bool         // it wants no instance, or no new one
 	Storm *store.Storm // in progress: lost instances are not replaced
-	// Aftermath is a storm that is over; what was lost in it is replaced gradually.
+	// Aftermath is a storm that has ended; the instances lost in it are replaced gradually.
 	Aftermath *store.Storm
-	Breaker   *store.Breaker // open: none is healed for failing checks
+	Breaker   *store.Breaker // if it is open, no instance is healed for failing checks
 	Roll      *Roll
 	Verdicts  []VerdictCount   // of instances that are not live, worst first
-	Phases    []PhaseCount     // of instances on their way; those that are stuck count by their verdict
-	Outdated  int              // instances, where no roll updates them
+	Phases    []PhaseCount     // of instances that are being made or removed; stuck ones count by their verdict
+	Outdated  int              // instances, if no roll updates them
 	Flapping  int              // slots
 	Errored   int              // slots
-	Agents    *store.AgentWave // an upgrade of agents; nil: they are left alone
+	Agents    *store.AgentWave // an upgrade of agents; nil: none
 	Turns     []store.Blocked
-	// Blocked is work that cannot be done, without what Storm, Roll, Errored, Lost or an uneven
-	// spread explain, and without Turns, which only wait for their turn.
+	// Blocked is work that cannot be done, except what Storm, Roll, Errored, Lost or an uneven
+	// spread explain, and except Turns, which only wait for their turn.
 	Blocked []store.Blocked
 	Lost    []string // instances whose records were lost
-	// Acknowledged: a release has acknowledged the loss, so that it blocks nothing any more.
+	// Acknowledged means that a release has acknowledged the loss, so that it blocks nothing any
+	// longer.
 	Acknowledged bool
 }
 
@@ -35,10 +36,10 @@ type Group struct {
 type Roll struct {
 	store.Rollout
 	State RollState
-	Why   string // it is halted
+	Why   string // why it is halted
 }
 
-// RollState is how a roll is.
+// RollState is the state of a roll.
 type RollState int
 
 // The states of a roll.
@@ -51,13 +52,13 @@ const (
 // Halted reports whether the roll does not continue by itself.
 func (r *Roll) Halted() bool { return r != nil && r.State != Rolling }
 
-// VerdictCount is how many instances have a verdict.
+// VerdictCount is the number of instances with a verdict.
 type VerdictCount struct {
 	Verdict store.Verdict
 	N       int
 }
 
-// PhaseCount is how many instances are in a phase.
+// PhaseCount is the number of instances in a phase.
 type PhaseCount struct {
 	Phase store.Phase
 	N     int
@@ -65,7 +66,7 @@ type PhaseCount struct {
 
 var worstFirst = []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.Stuck, store.Suspect, store.Doomed}
 
-// Of derives what is going on in a group with a status.
+// Of derives the situation of a group from its status.
 func Of(st store.Status) Group {
 	g := Group{
 		Rests:   st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
@@ -107,8 +108,8 @@ func Of(st store.Status) Group {
 	return g
 }
 
-// rollOf is the roll of a group; nil if there is none, or none that changes instances for its own
-// sake. A halted one is always told.
+// rollOf returns the roll of a group; nil if there is none, or none that changes instances for its
+// own sake. A halted one is always returned.
 func rollOf(st store.Status) *Roll {
 	if st.Rollout == nil {
 		return nil
@@ -125,7 +126,7 @@ func rollOf(st store.Status) *Roll {
 	return r
 }
 
-// explains reports whether a reader of the rest knows already why the work is blocked.
+// explains reports whether the other fields already explain why the work is blocked.
 func (g *Group) explains(b *store.Blocked, st *store.Status) bool {
 	switch reason.TopicOf(b) {
 	case reason.TopicStorm:
@@ -139,14 +140,14 @@ func (g *Group) explains(b *store.Blocked, st *store.Status) bool {
 	case reason.TopicSpot:
 		return st.Shares != nil && st.Shares.Fallback > 0
 	case reason.TopicDamage:
-		more := b.Instance == "" && reason.Until(b) == "" // stands for those that were not listed
+		more := b.Instance == "" && reason.Until(b) == "" // represents those that were not listed
 		return len(g.Lost) > 1 && (more || slices.Contains(g.Lost, b.Instance))
 	default:
 		return false
 	}
 }
 
-// NeedsAttention reports whether an operator has to look after the group.
+// NeedsAttention reports whether an operator must look after the group.
 func (g *Group) NeedsAttention() bool {
 	return len(g.Blocked) > 0 || g.Errored > 0 || g.Storm != nil || g.Breaker != nil || g.Roll.Halted()
 }
@@ -157,7 +158,7 @@ func acknowledged(st store.Status) bool {
 		func(b store.Blocked) bool { return reason.TopicOf(&b) == reason.TopicDamage })
 }
 
-// lostRecords are the instances of a group whose records were lost.
+// lostRecords returns the instances of a group whose records were lost.
 func lostRecords(st store.Status) []string {
 	var ids []string
 	for _, d := range st.Damaged {
@@ -168,9 +169,9 @@ func lostRecords(st store.Status) []string {
 	return ids
 }
 
-// withoutStuck takes stuck instances out of the phases in which an instance can be stuck: they
-// count by their verdict. The status does not tell in which of the two phases they are; those in
-// checking are taken first.
+// withoutStuck subtracts stuck instances from the phases in which an instance can be stuck: they
+// count by their verdict. The status does not say which of the two phases they are in; those in
+// checking are subtracted first.
 func withoutStuck(phases map[store.Phase]int, stuck int) {
 	for _, p := range []store.Phase{store.Checking, store.Booting} {
 		if taken := min(phases[p], stuck); taken > 0 {

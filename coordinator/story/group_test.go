@@ -66,7 +66,7 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// A loss is acknowledged once it blocks nothing any more.
+// A loss is acknowledged once it blocks nothing any longer.
 func TestAcknowledgedLoss(t *testing.T) {
 	lost := []store.Damaged{{What: store.DamageLost, Instance: "a"}}
 	blocked := []store.Blocked{{Kind: store.BlockedByDamage, Rule: "SAFE-15", Instance: "a"}}
@@ -84,7 +84,7 @@ func TestAcknowledgedLoss(t *testing.T) {
 	}
 }
 
-// TestRoll checks in which state a roll is told.
+// TestRoll checks the state of a roll.
 func TestRoll(t *testing.T) {
 	opportunistic := &store.Group{Rollout: store.RolloutSpec{Strategy: store.StrategyOpportunistic}}
 	for name, test := range map[string]struct {

@@ -28,7 +28,7 @@ const Unhealthy = "UNHEALTHY"
 // Ill reports whether something is wrong.
 func (h Health) Ill() bool { return h.Rule != "" }
 
-// HealthOf judges an instance that should be running. One that is starting shows its phase,
+// HealthOf judges an instance that should be running. An instance that is starting shows its phase,
 // and its checks need not pass yet.
 func HealthOf(i store.Instance, a *store.Alive, r *LastReport) Health {
 	current := r != nil && a != nil && r.BootID == a.BootID // otherwise the report is of an earlier boot
@@ -54,10 +54,9 @@ func HealthOf(i store.Instance, a *store.Alive, r *LastReport) Health {
 // Ailing reports whether an instance with this verdict is not well.
 func Ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 
-// Stands reports whether the verdict that the leader journaled last on an instance still holds,
-// although its records do not show it: the leader knows more, such as the provider's answers. It
-// does while the group's status counts it, and none of the records that could take it back is
-// newer.
+// Stands reports whether the leader's last journaled verdict on an instance still holds although
+// the records do not show it: the leader knows more, such as the provider's answers. It holds while
+// the group's status counts it and none of the records that could take it back is newer.
 func Stands(told *store.JournalEntry, status *store.Status, instance, alive, report store.Revision) bool {
 	newest := max(instance, alive)
 	if told.Verdict != store.Suspect {

@@ -42,8 +42,8 @@ func InstanceNow(i store.Instance, now time.Time) string {
 	return dashed(strings.Join(words, ","))
 }
 
-// ProtectedBy says who protected an instance, why and until when, with a comma before; "" if a
-// release before this one did not note it.
+// ProtectedBy says who protected an instance, why and until when, after a comma; "" if an earlier
+// release did not record it.
 func ProtectedBy(i store.Instance) string {
 	p := i.Protection
 	if p == nil {
@@ -59,7 +59,7 @@ func ProtectedBy(i store.Instance) string {
 	return text
 }
 
-// hostPort is an address with a port, in brackets if it is one of IPv6.
+// hostPort returns an address with a port, with IPv6 addresses in brackets.
 func hostPort(address string, port int) string {
 	if strings.Contains(address, ":") {
 		address = "[" + address + "]"
@@ -67,7 +67,7 @@ func hostPort(address string, port int) string {
 	return fmt.Sprintf("%s:%d", address, port)
 }
 
-// DrainEnds is in how long a drain ends, or that it is over.
+// DrainEnds says in how long a drain ends, or that it is over.
 func DrainEnds(d store.Drain, now time.Time) string {
 	if d.Done != "" {
 		return "over"
@@ -75,7 +75,7 @@ func DrainEnds(d store.Drain, now time.Time) string {
 	return Ends(d.Timer, now)
 }
 
-// InstanceLines describes them in full, one line each.
+// InstanceLines describes an instance's special states in full, one line each.
 func InstanceLines(i store.Instance, now time.Time) []string {
 	var lines []string
 	if !i.Managed {

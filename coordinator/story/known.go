@@ -16,13 +16,14 @@ type Known struct {
 	Static store.KV    // the zero KV: the group is not static
 	Bad    error       // why the spec cannot be used, if so
 	Status store.Versioned[store.Status]
-	Raw    json.RawMessage // the status as stored, for who shows it as JSON
+	Raw    json.RawMessage // the status as stored, for JSON output
 	// StatusBad is why the status cannot be read, if so: then the spec in force is unknown
 	// (SAFE-16).
 	StatusBad error
 }
 
-// revision is the spec's: the newer one of a static group and its override. 0: none.
+// Revision returns the revision of the spec: the newer one of a static group and its override. 0
+// means that there is none.
 func (g Known) Revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
 
 // Gone reports whether the group has no spec, although the leader still knows it.

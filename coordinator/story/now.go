@@ -38,7 +38,7 @@ func rollNow(on Group) string {
 	return fmt.Sprintf("%s %s %d/%d", how, on.Roll.Template, on.Roll.Done, on.Roll.Total)
 }
 
-// agentsNow describes an upgrade of agents that goes on in a word or two.
+// agentsNow describes an upgrade of agents in progress in a word or two.
 func agentsNow(w *store.AgentWave) string {
 	if w == nil || w.Done >= w.Of || w.Stopped != "" {
 		return ""
@@ -130,7 +130,7 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	return lines
 }
 
-// stageLines describe how far a roll may go, one line each.
+// stageLines describes how far a roll may go, one line each.
 func stageLines(r *store.Rollout, now time.Time) (lines []string) {
 	var slots []string
 	for _, n := range r.Canaries {

@@ -30,7 +30,7 @@ type Problem struct {
 const (
 	disturbanceShown = 10 * time.Minute
 	OrderIgnored     = time.Minute
-	issuerNear       = 30 * 24 * time.Hour // before the end of an authority
+	issuerNear       = 30 * 24 * time.Hour // before an authority expires
 )
 
 // Problems lists the problems of a shard, the shard's own first.
@@ -157,7 +157,7 @@ func heldProblem(group string, b Blockage) Problem {
 		Instances: b.Instances, Held: true, Topic: reason.TopicOf(&b.Blocked),
 	}
 	if b.Kind == store.BlockedByMissingList {
-		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator has to have it; it is asked again by itself"
+		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator must have it; it is checked again automatically"
 	}
 	if b.Instance != "" {
 		p.Next, p.Looks = "leasehold instance show "+b.Instance, 0

@@ -44,8 +44,7 @@ func leaderlessProblem(st *Shard, now time.Time) Problem {
 	}
 }
 
-// settingProblems lists what operators have set that keeps work from being done, and settings that
-// are refused.
+// settingProblems lists settings by operators that prevent work, and settings that are refused.
 func settingProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	if h := st.Shard.Record.Hold; h != nil {
@@ -117,7 +116,7 @@ const (
 	disturbedOften = 3
 )
 
-// conditionOf lists the problems of one replica: its authority ends, or it saw a disturbance.
+// conditionOf lists the problems of one replica: its authority expires, or it saw a disturbance.
 func conditionOf(r store.Replica, now time.Time) []Problem {
 	var found []Problem
 	if p := issuerProblem(r, now); p != nil {
@@ -175,7 +174,7 @@ func recordProblems(st *Shard) []Problem {
 	for _, key := range slices.Sorted(maps.Keys(st.Spoiled)) {
 		next := fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.Name).Prefix()))
 		if strings.HasPrefix(key, store.KeysOf(st.Name).Of(store.KindLeader)) {
-			next = fmt.Sprintf("nothing: the leader goes on; etcdctl del %.200q has another one elected", key)
+			next = fmt.Sprintf("nothing: the leader continues; etcdctl del %.200q has another one elected", key)
 		}
 		found = append(found, Problem{
 			About: st.Name, Rule: "SAFE-16", Next: next,

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// servedLate is the age of the leader's last note from which it is late: three are missing.
+	// servedLate is the age from which the leader's last note is late: three are missing.
 	servedLate = 35 * time.Second
-	// clockAhead is how far a note may come from the future.
+	// clockAhead is how far in the future a note may be.
 	clockAhead = time.Second
-	// slowWrite is how long etcd may take for a small write, at best.
+	// slowWrite is the duration from which a small write to etcd counts as slow.
 	slowWrite = 300 * time.Millisecond
 )
 
-// replicaProblems are what is wrong with the replicas, as they and the leader say (DAY-3).
+// replicaProblems returns what is wrong with the replicas, as they and the leader report it
+// (DAY-3).
 func replicaProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	add := func(about, next, what string, args ...any) {

@@ -12,7 +12,7 @@ import (
 
 // Row is a group as a row of a table.
 type Row struct {
-	Mark   string // "!" needs attention, "~" work in progress, " " all is well
+	Mark   string // "!" needs attention, "~" work in progress, " " otherwise
 	State  string
 	Health string
 	Run    string // running / size
@@ -21,7 +21,7 @@ type Row struct {
 }
 
 // Leaving reports whether the group is being deleted, by the spec in force or by a later one. That
-// is shown whatever else is wrong with it.
+// is shown even if something else is wrong with it.
 func (g Known) Leaving() bool {
 	st := g.Status.Record
 	return st.State == store.GroupDeleting || st.Accepted != nil && st.Accepted.Deleting || !g.Gone() && g.Bad == nil &&
@@ -79,7 +79,7 @@ func describe(g Known) Row {
 	case !st.OK || len(now) > 0:
 		v.Mark = "~"
 	}
-	if n := st.Phases[store.Finished]; n > 0 { // as it should be, and yet they are not among those that run
+	if n := st.Phases[store.Finished]; n > 0 { // as configured, although they are not among the running instances
 		now = append(now, fmt.Sprintf("%d finished", n))
 	}
 	judged := st.Invalid != nil && st.Invalid.Revision == g.Revision()
@@ -95,7 +95,7 @@ func describe(g Known) Row {
 	return v
 }
 
-// refusal is why a group has no spec in force.
+// refusal returns why a group has no spec in force.
 func refusal(g Known) string {
 	if g.Gone() {
 		return "spec is gone"
@@ -147,7 +147,7 @@ func activity(on Group) []string {
 	return now
 }
 
-// turnsNow says what planned work waits for, where that is not the turn of another instance.
+// turnsNow says what planned work waits for, unless that is the turn of another instance.
 func turnsNow(turns []store.Blocked) []string {
 	opens, never, busy := time.Time{}, false, 0
 	for i := range turns {

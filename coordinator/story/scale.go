@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// scaleNow says in a few words that the size is not what load asks for; "" if it is.
+// scaleNow says in a few words that the size is not what the load asks for; "" if it is.
 func scaleNow(st store.Status) string {
 	s := st.Scale
 	if s == nil || st.State == store.GroupStopped || st.State == store.GroupReady || st.State == store.GroupDeleting {

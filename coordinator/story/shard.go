@@ -4,8 +4,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Shard is the content of a shard at one revision, as far as its problems follow from it. It has
-// no instances: their groups' statuses count them.
+// Shard is the content of a shard at one revision, as far as its problems follow from it. It has no
+// instances: their groups' statuses count them.
 type Shard struct {
 	Name      string
 	Revision  store.Revision
@@ -13,7 +13,7 @@ type Shard struct {
 	Served    store.Versioned[store.Served]
 	Backup    store.Versioned[store.Backup]
 	Webhooks  []store.Versioned[store.Webhook]
-	Etcd      *store.Members // nil: they were not asked
+	Etcd      *store.Members // nil: etcd was not asked
 	Leader    store.Versioned[store.Leader]
 	Leads     bool
 	Replicas  []store.Versioned[store.Replica]
@@ -24,10 +24,10 @@ type Shard struct {
 	// Unreadable are orders that were written by hand and cannot be decoded.
 	Unreadable map[string]error
 	Secrets    map[string]store.Secret        // by name; nil: they could not be read
-	Lacking    map[string]map[string][]string // by group and what is wrong: the instances that lack a file
+	Lacking    map[string]map[string][]string // by group and cause: the instances that lack a file
 }
 
-// Lacks adds what a report says of files that are not as they are wanted.
+// Lacks adds the files in a report that are not delivered.
 func Lacks(lacking map[string][]string, id string, files []store.FileReport) {
 	for _, f := range files {
 		if f.State != store.FileDelivered {

@@ -27,7 +27,7 @@ func (s *Strangers) AddExtra(x store.Extra) {
 	}
 }
 
-// strangersNamed is how many of them are listed one by one; the rest are counted.
+// strangersNamed is the number of strangers that are listed; the rest are counted.
 const strangersNamed = 5
 
 // strangerProblems reports agents and machines without a record.

@@ -11,21 +11,22 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Release is the release that an upgrade goes to.
+// Release is the target of an upgrade.
 type Release struct {
 	Version string
-	// Formats are what it reads and speaks: a program knows only its own. nil: it is another one.
+	// Formats are what the release reads and speaks; nil if it is not this program's release: a
+	// program knows only its own formats.
 	Formats *Formats
 }
 
-// Upgrade is what stands against an upgrade, and its order.
+// Upgrade lists what prevents an upgrade, and its order.
 type Upgrade struct {
 	To string `json:"to"`
-	// Unchecked: what the release reads and speaks is not known to this program.
+	// Unchecked means that this program does not know what the release reads and speaks.
 	Unchecked bool `json:"unchecked,omitempty"`
-	// Down: something is of a later version.
+	// Down means that something is of a later version.
 	Down bool `json:"downgrade,omitempty"`
-	// Against must be put right before it begins.
+	// Against must be resolved before the upgrade begins.
 	Against []Problem `json:"against"`
 	Steps   []Step    `json:"steps"`
 }
@@ -40,7 +41,7 @@ type Step struct {
 // release is a version's place among the releases.
 type release struct{ major, minor, patch int }
 
-// releaseOf reads a version like v0.9.1, or v0.9.1-4-gabc, four commits after it.
+// releaseOf reads a version: v0.9.1, or v0.9.1-4-gabc, four commits after it.
 func releaseOf(version string) (r release, ok bool) {
 	number, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), "-")
 	parts := strings.Split(number, ".")
@@ -57,7 +58,8 @@ func releaseOf(version string) (r release, ok bool) {
 	return r, true
 }
 
-// apart reports whether two releases may not run side by side: one minor number between neighbours.
+// apart reports whether two releases may not run side by side: neighbours differ by one minor
+// number.
 func (r release) apart(o release) bool {
 	return r.major != o.major || max(r.minor, o.minor)-min(r.minor, o.minor) > 1
 }
@@ -66,9 +68,9 @@ func (r release) before(o release) bool {
 	return slices.Compare([]int{r.major, r.minor, r.patch}, []int{o.major, o.minor, o.patch}) < 0
 }
 
-// PlanUpgrade says what stands against an upgrade of a shard to a version, and its order:
-// coordinators, the leader last, then agents; and back the other way round. Hosts of leasehold
-// server are upgraded with their member of etcd.
+// PlanUpgrade returns what prevents an upgrade of a shard to a version, and its order:
+// coordinators, the leader last, then agents; for a downgrade the other way round. Hosts of
+// leasehold server are upgraded together with their etcd member.
 func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade {
 	to := release.Version
 	u := Upgrade{To: to, Unchecked: release.Formats == nil, Against: []Problem{}, Steps: []Step{}}
@@ -150,8 +152,8 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 	return u
 }
 
-// notNow is what keeps an upgrade from beginning now, whatever the versions are: something that a
-// restart would make worse.
+// notNow returns what prevents an upgrade now, for any version: a condition that a restart would
+// make worse.
 func notNow(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	add := func(about, next, what string, args ...any) {

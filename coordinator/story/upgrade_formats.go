@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Formats are what a release reads and speaks.
+// Formats are the formats that a release reads and speaks.
 type Formats struct {
-	Schema         int    // of records: the newest that it reads
+	Schema         int    // newest schema of records that it reads
 	Oldest, Newest uint32 // versions of the agents' protocol
 	Etcd           string // version of the etcd that leasehold server runs
 }
 
-// Found is what a shard asks of a release.
+// Found is what a release must understand to run a shard.
 type Found struct {
 	Newer  []Newer       // records of a newer schema than this program's
 	Agents []store.Alive // the agents' sessions
@@ -28,7 +28,7 @@ type Newer struct {
 	Schema int
 }
 
-// against is what of a shard the release could not read or speak to.
+// against returns what of a shard the release could not read or speak to.
 func (f Formats) against(st *Shard, found Found) (all []Problem) {
 	add := func(about, next, what string, args ...any) {
 		all = append(all, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
@@ -67,7 +67,7 @@ func (f Formats) against(st *Shard, found Found) (all []Problem) {
 	return all
 }
 
-// tooOld are the agents that the release does not understand, as far as that is certain.
+// tooOld returns the agents that the release does not understand, as far as that is certain.
 func (f Formats) tooOld(st *Shard, agents []store.Alive) (old []store.Alive) {
 	speaks := map[string]uint32{} // by replica: the newest version
 	for _, v := range st.Replicas {
@@ -83,7 +83,7 @@ func (f Formats) tooOld(st *Shard, agents []store.Alive) (old []store.Alive) {
 	return old
 }
 
-// protocolOf is the version that an agent speaks.
+// protocolOf returns the protocol version that an agent speaks.
 func protocolOf(a store.Alive) uint32 { return max(1, a.Protocol) }
 
 func versionsOf(agents []store.Alive) (all []string) {
@@ -96,8 +96,8 @@ func versionsOf(agents []store.Alive) (all []string) {
 	return all
 }
 
-// memberOf is the member of etcd that runs on a replica's host, if the host is one of leasehold
-// server: both have its name.
+// memberOf returns the etcd member on a replica's host, if it is a host of leasehold server: both
+// have its name.
 func memberOf(st *Shard, r store.Replica) (store.Member, bool) {
 	if st.Etcd == nil {
 		return store.Member{}, false
@@ -109,7 +109,8 @@ func memberOf(st *Shard, r store.Replica) (store.Member, bool) {
 	return st.Etcd.All[i], true
 }
 
-// mixedEtcd is an upgrade of etcd itself that has not ended, and releases that were not tried.
+// mixedEtcd returns an unfinished upgrade of etcd itself, and releases of etcd that were not
+// tested.
 func mixedEtcd(etcd *store.Members) (all []Problem) {
 	if etcd == nil {
 		return nil

@@ -117,7 +117,7 @@ func fileSecretProblems(g Known, secrets map[string]store.Secret) []Problem {
 	return found
 }
 
-// lackingFile is what is wrong with a file.
+// lackingFile says what is wrong with a file.
 func lackingFile(f store.FileReport) string {
 	return fmt.Sprintf("file %s is %s: %s", f.Path, wanting(f.State), reason.OneLine(f.Why))
 }

@@ -13,12 +13,12 @@ const (
 	webhookLate = time.Minute
 	// deadLetterShown is how long an event that was given up is a problem.
 	deadLetterShown = 24 * time.Hour
-	// webhookLeft is from when on an event that is still tried shows that nothing sends it: it would
-	// have been given up.
+	// webhookLeft is the age from which a pending event shows that no replica sends it: otherwise
+	// it would have been given up.
 	webhookLeft = 2 * time.Hour
 )
 
-// webhookProblems report webhooks that take no events, and those that missed some (WEB-3).
+// webhookProblems reports webhooks that take no events, and those that missed some (WEB-3).
 func webhookProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	for _, v := range st.Webhooks {
@@ -30,7 +30,7 @@ func webhookProblems(st *Shard, now time.Time) []Problem {
 				About: "webhook " + w.Name, Rule: "WEB-3",
 				What: fmt.Sprintf("its events wait for %s, and the leader does not know it", reason.Age(now, w.Since)),
 				Next: "name it in the file that --providers names, on each coordinator; " +
-					"if it is not wanted any more: etcdctl del " + v.Key,
+					"if it is no longer wanted: etcdctl del " + v.Key,
 			})
 		default:
 			found = append(found, Problem{

@@ -1,5 +1,5 @@
-// Package tracing tells a collector of OpenTelemetry how instances were healed: one trace for each
-// healing, from the first sign of trouble until the slot is served again (OBS-3).
+// Package tracing exports to OpenTelemetry how instances were healed: one trace for each healing,
+// from the first sign of trouble until the slot is served again (OBS-3).
 //
 //	healing.go  finds healings in the journal, and the steps of each
 //	span.go     what a step is called, and its IDs
@@ -8,9 +8,9 @@
 //
 // # Invariants
 //
-//   - The leader's loop knows nothing of it: what is sent is read from the journal, beside the
-//     decisions. A collector that is slow or gone costs spans and nothing else.
-//   - All IDs follow from the journal. So a healing that two leaders see is one trace, and a span
+//   - The leader's loop is not involved: spans are made from the journal, beside the decisions. A
+//     collector that is slow or gone costs only spans.
+//   - All IDs follow from the journal. So a healing that spans two leaders is one trace, and a span
 //     that is sent twice has the same ID.
 //   - Spans hold typed fields only, as webhooks do: no output, no variables.
 package tracing

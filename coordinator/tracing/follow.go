@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// reads is how far back a new leader reads, for healings that began under another one.
+	// reads is how far back a new leader reads, for healings that began under an earlier one.
 	reads = time.Hour
-	// repeats is what a new leader sends again beside the time without a leader: the spans that the
-	// one before had queued when it died.
+	// repeats is the time before the previous leader's end whose spans a new leader sends again:
+	// the previous leader may have died with them in its queue.
 	repeats  = 10 * time.Second
 	partSize = 1_000 // entries that one request reads
 	retry    = 2 * time.Second
@@ -23,7 +23,7 @@ type Follower struct {
 	Keys    store.Keys
 	ShardID string
 	Sender  *Sender
-	// Silent is how long there may have been no leader before.
+	// Silent returns for how long there may have been no leader before.
 	Silent time.Duration
 }
 
@@ -42,8 +42,9 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// progress is which entries are new: later than done or, in the first listing, made after from.
-// Times count only there: they are of clocks that may be put back, the revision never is.
+// progress decides which entries are new: later than done or, in the first listing, made after
+// from. Times count only there: they come from clocks that may be set back, which revisions never
+// are.
 type progress struct {
 	from time.Time
 	done store.Revision // 0: the first listing is not complete
@@ -56,7 +57,7 @@ func (p *progress) isNew(kv store.KV, at time.Time) bool {
 	return kv.Created > p.done
 }
 
-// follow reads what happened of late and what is added to it, until that fails.
+// follow reads recent entries and then new ones, until that fails.
 func (f *Follower) follow(ctx context.Context, p *progress) error {
 	found := newHealings(f.ShardID)
 	at, next := store.Revision(0), f.Keys.EventsFrom(time.Now().Add(-reads))

@@ -43,7 +43,7 @@ func (n *names) take() []string {
 }
 
 // What a leader finds when it begins is sent by its time; what is written later is sent once,
-// whatever the clock of its writer shows.
+// whatever its writer's clock shows.
 //
 // proves OBS-3, SAFE-13
 func TestTracesGoOnWhenAClockIsPutBack(t *testing.T) {

@@ -9,18 +9,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// mostOpen bounds how many instances are remembered: those in trouble, and those that are being
-// healed.
+// mostOpen bounds the number of remembered instances: those in trouble, and those being healed.
 const mostOpen = 20_000
 
-// sign is trouble of an instance for which nothing has been done yet.
+// sign is trouble of an instance that no action has addressed yet.
 type sign struct {
 	began  time.Time // the first sign
-	judged time.Time // the verdict that calls for healing; zero: there is none yet
+	judged time.Time // the verdict that requires healing; zero: there is none yet
 	entry  store.JournalEntry
 }
 
-// healing is one that is not over.
+// healing is a healing under way.
 type healing struct {
 	trace    trace.TraceID
 	began    time.Time
@@ -30,7 +29,7 @@ type healing struct {
 	at       time.Time          // when its last step ended
 	restarts bool               // it is restarted in place
 	joining  bool               // it is healthy and waits for load balancers
-	known    []string           // the instances by which it is open
+	known    []string           // the instances that refer to it in open
 }
 
 // healings finds healings in the journal. It takes entries in the order in which they were made,
@@ -84,7 +83,7 @@ func (h *healings) follow(e *store.JournalEntry) []span {
 	case e.To == store.Deleting && h.runs[placeOf(e)] == e.Instance:
 		delete(h.runs, placeOf(e))
 	}
-	delete(h.signs, e.Instance) // it goes for another reason, or works again
+	delete(h.signs, e.Instance) // it leaves for another reason, or works again
 	if e.Slot != nil && e.To.Fills() && h.left[placeOf(e)].entry.Instance == e.Instance {
 		delete(h.left, placeOf(e)) // its agent returned while it drained
 	}
@@ -94,15 +93,15 @@ func (h *healings) follow(e *store.JournalEntry) []span {
 	return nil
 }
 
-// judged takes a verdict.
+// judged handles a verdict.
 func (h *healings) judged(e *store.JournalEntry) []span {
 	if e.Verdict != store.Suspect && !e.Verdict.Failed() {
 		delete(h.signs, e.Instance)
 		o := h.open[e.Instance]
 		if o == nil || e.Verdict != store.Live || o.now == e.Instance {
-			return nil // what is being restarted or made ends by its phases
+			return nil // restarts and creations end by their phases
 		}
-		// It is back before its replacement was there, and keeps its slot.
+		// It is back before its replacement was ready, and keeps its slot.
 		return h.end(o, e, "")
 	}
 	s, known := h.signs[e.Instance]
@@ -120,7 +119,7 @@ func (h *healings) judged(e *store.JournalEntry) []span {
 	return nil
 }
 
-// signOf is the trouble that a decision ends. A decision may be the first that is told of it.
+// signOf returns the trouble that a decision ends. A decision may be the first entry about it.
 func (h *healings) signOf(e *store.JournalEntry) sign {
 	s, known := h.signs[e.Instance]
 	delete(h.signs, e.Instance)
@@ -133,14 +132,14 @@ func (h *healings) signOf(e *store.JournalEntry) sign {
 	return s
 }
 
-// leaves takes the removal of a failed instance that has no replacement yet.
+// leaves handles the removal of a failed instance that has no replacement yet.
 func (h *healings) leaves(e *store.JournalEntry) []span {
 	s := h.signOf(e)
 	if o := h.open[e.Instance]; o != nil && o.now != e.Instance {
-		return nil // its replacement is on its way
+		return nil // its replacement is being created
 	}
 	if other, runs := h.runs[placeOf(e)]; runs && other != e.Instance {
-		return nil // its replacement is there
+		return nil // its replacement is ready
 	}
 	delete(h.runs, placeOf(e))
 	remember(h.left, placeOf(e), s)
@@ -153,7 +152,7 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 	o := h.open[failed]
 	switch {
 	case o != nil && o.now != failed:
-		return nil // its replacement is on its way
+		return nil // its replacement is being created
 	case o == nil && len(h.open) >= mostOpen:
 		return nil
 	case o == nil:
@@ -171,11 +170,11 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 	return spans
 }
 
-// mostKnown bounds the instances by which a healing is open: the one that failed first, and the
-// last two attempts, of which the one before may still recover and keep the slot.
+// mostKnown bounds the instances that refer to a healing: the one that failed first, and the last
+// two attempts, of which the earlier may still recover and keep the slot.
 const mostKnown = 3
 
-// opens notes that a healing is about an instance.
+// opens records that a healing is about an instance.
 func (h *healings) opens(o *healing, instance string) {
 	h.open[instance] = o
 	if o.known = append(o.known, instance); len(o.known) > mostKnown {
@@ -184,7 +183,7 @@ func (h *healings) opens(o *healing, instance string) {
 	}
 }
 
-// step takes what happens to the instance that a slot waits for.
+// step handles an entry about the instance that a slot waits for.
 func (h *healings) step(o *healing, e *store.JournalEntry) []span {
 	var name string
 	switch {
@@ -233,7 +232,7 @@ func (h *healings) end(o *healing, e *store.JournalEntry, failed string) []span 
 	return []span{root}
 }
 
-// span is a step of the healing that an entry ended.
+// span returns the step of the healing that an entry ended.
 func (o *healing) span(name string, begin, end time.Time, e *store.JournalEntry, failed string) span {
 	return span{
 		trace: o.trace, id: spanOf(o.trace, name, e.Instance, end), parent: rootOf(o.trace), name: name,
@@ -246,7 +245,7 @@ func endsSlot(e *store.JournalEntry) bool {
 	return e.Cause.Kind == store.CauseSmaller || e.Cause.Kind == store.CauseGroupEnds
 }
 
-// remember sets what is known of a place, unless that is one too many.
+// remember sets an entry of a map, unless the map is full.
 func remember[V any](of map[place]V, p place, what V) {
 	if _, known := of[p]; known || len(of) < mostOpen {
 		of[p] = what

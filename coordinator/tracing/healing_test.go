@@ -32,8 +32,8 @@ func fails(v store.Verdict, to store.Phase, replacement string) func(*store.Jour
 
 func joins(e *store.JournalEntry) { e.Cause.Kind = store.CauseWorks }
 
-// render writes spans as NAME begin-end, an exclamation mark for one that failed, and the number of
-// the trace.
+// render writes spans as NAME begin-end, an exclamation mark after a failure, and the number of the
+// trace.
 func render(spans []span, begin time.Time, traces map[string]int) (lines []string) {
 	for _, s := range spans {
 		if _, known := traces[s.trace.String()]; !known {
@@ -176,7 +176,7 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 	}
 }
 
-// Memory is bounded whatever the journal holds, and free again once all is over.
+// Memory is bounded for any journal, and freed when everything has ended.
 //
 // proves OBS-3
 func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
@@ -197,7 +197,7 @@ func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
 	}
 }
 
-// A slot that fails again and again costs no more memory with each attempt.
+// A slot that fails repeatedly costs no more memory with each attempt.
 //
 // proves OBS-3
 func TestFailedAttemptsAreForgotten(t *testing.T) {
@@ -214,7 +214,7 @@ func TestFailedAttemptsAreForgotten(t *testing.T) {
 	}
 }
 
-// What runs in a place is known however many places there are, until it goes.
+// The running instance of a place is known, however many places there are, until it leaves.
 //
 // proves OBS-3
 func TestWhatRunsIsKnownInEachPlace(t *testing.T) {

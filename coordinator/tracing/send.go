@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	mostQueued = 4_096 // spans; what comes while the queue is full is dropped
+	mostQueued = 4_096 // spans; more are dropped while the queue is full
 	sendEvery  = time.Second
-	sendTime   = 30 * time.Second // for one request with all its repetitions
-	dialEvery  = 5 * time.Second  // at most, while the collector is gone; gRPC would wait for two minutes
+	sendTime   = 30 * time.Second // timeout of one request with all its retries
+	dialEvery  = 5 * time.Second  // longest pause while the collector is gone; gRPC would wait for two minutes
 	closeTime  = 2 * time.Second
 )
 
@@ -34,11 +34,11 @@ type Sender struct {
 	queue    *queue
 }
 
-// About says who sends.
+// About describes the sender.
 type About struct{ Shard, Replica, Version string }
 
-// Open returns a sender to a collector that takes OTLP by gRPC. It does not connect yet. What else
-// there is to set, as headers and certificates, it takes from OpenTelemetry's own variables.
+// Open returns a sender to a collector that takes OTLP over gRPC. It does not connect yet.
+// OpenTelemetry's own variables configure everything else, such as headers and certificates.
 func Open(ctx context.Context, endpoint string, a About, log *slog.Logger) (*Sender, error) {
 	if err := CheckEndpoint(endpoint); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// NewSender returns a sender to an exporter.
+// NewSender returns a sender that uses an exporter.
 func NewSender(exporter sdk.SpanExporter, a About, log *slog.Logger) *Sender {
 	q := &queue{SpanExporter: exporter, log: log}
 	s := &Sender{queue: q, provider: sdk.NewTracerProvider(
@@ -106,7 +106,7 @@ func (s *Sender) send(of span) {
 	made.End(trace.WithTimestamp(of.end))
 }
 
-// given generates the IDs that a span has.
+// given is an ID generator that returns the IDs of a span.
 type given struct{}
 
 type givenKey struct{}
@@ -121,18 +121,18 @@ func (given) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return of.id
 }
 
-// queue bounds the spans that wait, and logs when spans are dropped, and when they are no longer.
-// OpenTelemetry's own queue is as long: it would drop what does not fit without a word.
+// queue bounds the spans that wait, and logs when spans are dropped and when dropping ends.
+// OpenTelemetry's own queue is equally long, but would drop spans silently.
 type queue struct {
 	sdk.SpanExporter
 	log     *slog.Logger
-	waiting atomic.Int64 // with those that are being sent
-	dropped atomic.Int64 // since it was logged last
+	waiting atomic.Int64 // including those that are being sent
+	dropped atomic.Int64 // dropped since the last log entry
 	full    atomic.Bool
 	failing atomic.Bool
 }
 
-// admit reports whether there is room for another span, and takes it.
+// admit reports whether there is room for another span, and reserves it.
 func (q *queue) admit() bool {
 	if q.waiting.Add(1) <= mostQueued {
 		return true
@@ -146,7 +146,7 @@ func (q *queue) admit() bool {
 	return false
 }
 
-// ExportSpans exports, and keeps errors from OpenTelemetry's own log.
+// ExportSpans exports, and keeps errors out of OpenTelemetry's own log.
 func (q *queue) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := q.SpanExporter.ExportSpans(ctx, spans)
 	waiting := q.waiting.Add(-int64(len(spans)))

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The steps of a healing, in their order. A restart in place stops what a replacement creates.
+// The steps of a healing, in order. A restart in place stops what a replacement creates.
 const (
 	stepHeal    = "heal"    // all of it: the root
 	stepDetect  = "detect"  // first sign of trouble → verdict
@@ -22,7 +22,7 @@ const (
 	stepTraffic = "traffic" // → its load balancers send it traffic
 )
 
-// span is a step of a healing that is over.
+// span is a completed step of a healing.
 type span struct {
 	trace  trace.TraceID
 	id     trace.SpanID
@@ -34,30 +34,30 @@ type span struct {
 	fields []attribute.KeyValue
 }
 
-// traceOf is the ID of the trace of a healing. An instance that is restarted in its place may be
-// healed more than once, so the time of the first sign is a part of it.
+// traceOf returns the ID of a healing's trace. An instance that is restarted in place may be healed
+// more than once, so the time of the first sign is part of the ID.
 func traceOf(shard, instance string, began time.Time) (id trace.TraceID) {
 	copy(id[:], digest("trace", shard, instance, began))
 	return id
 }
 
-// spanOf is the ID of a step that ended at a time.
+// spanOf returns the ID of a step that ended at a time.
 func spanOf(of trace.TraceID, step, instance string, end time.Time) (id trace.SpanID) {
 	copy(id[:], digest(string(of[:]), step, instance, end))
 	return id
 }
 
-// rootOf is the ID of the root of a trace. It is known before the healing is over.
+// rootOf returns the ID of a trace's root. It is known before the healing ends.
 func rootOf(of trace.TraceID) trace.SpanID { return spanOf(of, stepHeal, "", time.Time{}) }
 
-// digest hashes what tells an ID from others. It is never all zero in practice.
+// digest hashes the parts of an ID. It is never all zero in practice.
 func digest(kind, of, instance string, at time.Time) []byte {
 	h := sha256.New()
 	for _, text := range []string{kind, of, instance} {
-		_ = binary.Write(h, binary.BigEndian, uint32(len(text))) // so that no two lists of texts are the same bytes
+		_ = binary.Write(h, binary.BigEndian, uint32(len(text))) // separates texts, so that no two lists have the same bytes
 		h.Write([]byte(text))
 	}
-	_ = binary.Write(h, binary.BigEndian, at.UnixNano()) // a hash takes all that is written to it
+	_ = binary.Write(h, binary.BigEndian, at.UnixNano()) // writes to a hash do not fail
 	return h.Sum(nil)
 }
 
@@ -74,7 +74,7 @@ const (
 	fieldRevision    = "leasehold.revision"
 )
 
-// because are the fields that say by what an entry was decided.
+// because returns the fields that say what decided an entry.
 func because(e *store.JournalEntry) []attribute.KeyValue {
 	fields := []attribute.KeyValue{
 		attribute.String(fieldInstance, e.Instance), attribute.String(fieldRule, e.Rule),

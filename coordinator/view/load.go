@@ -82,7 +82,7 @@ func (l *loads) line(id string, now time.Time) (all []Load) {
 	return all
 }
 
-// Sampled is when loads were read last: they are drawn up to then, and not anew in between.
+// Sampled is when loads were read last: they are drawn up to then, and not again in between.
 func (s *Source) Sampled() time.Time {
 	s.trends.mu.Lock()
 	defer s.trends.mu.Unlock()

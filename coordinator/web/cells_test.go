@@ -12,7 +12,7 @@ import (
 )
 
 // mostTimes is how many times as long as in a group of 100 instances a change in a larger one may
-// take, until it is laid out, and until a reader sees it: then the server has made the page anew.
+// take, until it is laid out, and until a reader sees it: then the server has made the page again.
 // The latter is judged by the time that passes or by the processor time of the server, whichever
 // grows less: on a loaded machine a longer computation waits far longer for its turn, and tests
 // beside this one use processor time, too.

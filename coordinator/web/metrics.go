@@ -109,7 +109,7 @@ func NewMetrics(version string) *Metrics {
 
 		watches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: prefix + "watch_restarts_total",
-			Help: "How often the watch of etcd was interrupted and everything listed anew.",
+			Help: "How often the watch of etcd was interrupted and everything listed again.",
 		}),
 		etcdRequests: counter("etcd_requests_total",
 			"Requests to etcd that are over, by how they ended. Renewals of leases are the operation renew.",

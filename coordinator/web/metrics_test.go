@@ -29,7 +29,7 @@ import (
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md anew")
+var update = flag.Bool("update", false, "rewrite docs/metrics.md")
 
 // scrape is what a replica tells of itself.
 type scrape struct {

@@ -19,8 +19,8 @@ const (
 	retryFirst  = time.Second
 	retryMost   = time.Minute
 	saveEvery   = 5 * time.Second
-	// idleEvery is how often the place in the journal is recorded when nothing is sent, so that a new
-	// leader reads little.
+	// idleEvery is how often the position in the journal is recorded while nothing is sent, so that
+	// a new leader reads little.
 	idleEvery       = 10 * time.Minute
 	mostDeadLetters = 20
 	partSize        = 1_000 // entries that one request reads
@@ -54,19 +54,19 @@ func (d *Deliverer) Run(ctx context.Context) {
 	hooks.Wait()
 }
 
-// delivery is what is sent to one webhook.
+// delivery is the state of the deliveries to one webhook.
 type delivery struct {
 	*Deliverer
 	hook   *Hook
 	log    *slog.Logger
 	record store.Webhook
 	saved  time.Time
-	noted  time.Time // when the place in the journal was recorded last
-	dirty  bool      // the record is not in etcd as it is here
+	noted  time.Time // when the position in the journal was last recorded
+	dirty  bool      // the record in etcd is outdated
 
-	later store.KV            // the entry that is tried again
-	done  map[string]struct{} // entries of the commit under way that are done, by key
-	tried time.Time           // when the event on trial failed last in this term
+	later store.KV            // the entry that is being retried
+	done  map[string]struct{} // finished entries of the present commit, by key
+	tried time.Time           // when the event under retry last failed in this term
 }
 
 // entry is a journal entry that passes the webhook's filters.
@@ -109,8 +109,7 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// load reads how far the leaders before have come. A webhook that is new begins with what happens
-// from now on.
+// load reads how far the previous leaders have come. A new webhook begins with later entries.
 func (d *delivery) load(ctx context.Context) error {
 	kv, missing := d.Store.Get(ctx, d.Keys.Webhook(d.hook.name))
 	if missing != nil && !errors.Is(missing, store.ErrNotFound) {
@@ -126,8 +125,8 @@ func (d *delivery) load(ctx context.Context) error {
 		case errors.Is(err, store.ErrSchema):
 			return err
 		case err != nil:
-			d.log.Error("webhook begins anew: its record cannot be read", "error", err)
-		case v.Record.Revision > vitals.Revision: // of another etcd, restored from a backup
+			d.log.Error("webhook starts over: its record cannot be read", "error", err)
+		case v.Record.Revision > vitals.Revision: // from another etcd, restored from a backup
 			d.record = v.Record
 			d.record.Revision, d.dirty = vitals.Revision, true
 			return d.save(ctx)
@@ -141,9 +140,9 @@ func (d *delivery) load(ctx context.Context) error {
 	return d.save(ctx)
 }
 
-// follow sends what is added to the journal, from where it is done with. Entries are counted by the
-// revisions of their commits: their times are of several clocks (SAFE-13). If etcd has forgotten
-// changes since, what the journal still holds of them is sent first.
+// follow sends new journal entries, from the recorded position on. Entries are ordered by the
+// revisions of their commits, since their times come from several clocks (SAFE-13). If etcd has
+// compacted changes since, what the journal still holds of them is sent first.
 func (d *delivery) follow(ctx context.Context) error {
 	if d.later.Key != "" {
 		if _, err := d.deliver(ctx, d.later, true); err != nil {
@@ -162,7 +161,7 @@ func (d *delivery) follow(ctx context.Context) error {
 	return d.watch(ctx, at+1)
 }
 
-// watch sends what is added to the journal, from a revision on.
+// watch sends new journal entries, from a revision on.
 func (d *delivery) watch(ctx context.Context, from store.Revision) error {
 	return store.Changes(ctx, d.Store, d.Keys.Of(store.KindEvents), from, func(b store.Batch) error {
 		for _, e := range b.Events {
@@ -182,7 +181,8 @@ func (d *delivery) watch(ctx context.Context, from store.Revision) error {
 	})
 }
 
-// catchUp sends what the journal holds that was not sent yet, and returns up to which revision.
+// catchUp sends journal entries that were not sent yet, and returns the revision up to which that
+// is done.
 func (d *delivery) catchUp(ctx context.Context) (store.Revision, error) {
 	waiting, at, err := d.list(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func (d *delivery) catchUp(ctx context.Context) (store.Revision, error) {
 		d.reached(e.revision - 1)
 		kv, err := d.Store.Get(ctx, e.key)
 		switch {
-		case errors.Is(err, store.ErrNotFound): // it was not kept for so long
+		case errors.Is(err, store.ErrNotFound): // the journal has dropped it since
 			d.record.Missed++
 			d.dirty = true
 			continue
@@ -207,7 +207,7 @@ func (d *delivery) catchUp(ctx context.Context) (store.Revision, error) {
 	return at, nil
 }
 
-// reached records that the journal is done up to a revision.
+// reached records that the journal is finished up to a revision.
 func (d *delivery) reached(revision store.Revision) {
 	if revision <= d.record.Revision {
 		return
@@ -219,8 +219,7 @@ func (d *delivery) reached(revision store.Revision) {
 	}
 }
 
-// list returns the entries that are to be sent, in the order in which they were committed, and the
-// revision of the list.
+// list returns the entries to be sent, in the order of their commits, and the revision of the list.
 func (d *delivery) list(ctx context.Context) ([]entry, store.Revision, error) {
 	var found []entry
 	var at store.Revision
@@ -252,8 +251,8 @@ func (d *delivery) wanted(kv store.KV) (store.JournalEntry, bool) {
 	return v.Record, err == nil && kv.Created > d.record.Revision && !done && d.hook.passes(&v.Record)
 }
 
-// deliver sends an entry if it is wanted, and reports whether it is done with: delivered, given up,
-// or left out. Unless it is to be patient it tries once.
+// deliver sends an entry if it is wanted, and reports whether it is finished: delivered, given up,
+// or filtered. It tries once unless patient is set.
 func (d *delivery) deliver(ctx context.Context, kv store.KV, patient bool) (done bool, err error) {
 	entry, ok := d.wanted(kv)
 	if !ok {
@@ -261,7 +260,7 @@ func (d *delivery) deliver(ctx context.Context, kv store.KV, patient bool) (done
 	}
 	e := newEvent(d.Shard, kv, &entry)
 	if slices.ContainsFunc(d.record.DeadLetters, func(l store.DeadLetter) bool { return l.ID == e.ID }) {
-		return true, nil // by the leader before
+		return true, nil // by the previous leader
 	}
 	for pause := retryFirst; ; pause = min(2*pause, retryMost) {
 		e.Missed = d.record.Missed
@@ -299,8 +298,8 @@ func (d *delivery) delivered(at time.Time) {
 	d.record.Trying, d.record.Since, d.record.Tried, d.record.Why, d.record.Missed = "", time.Time{}, 0, "", 0
 }
 
-// failed records that an event was not taken, and reports whether it is given up. For how long it
-// has been tried is added up: the clock of the leader before may have been another one (SAFE-13).
+// failed records a failed attempt, and reports whether the event is given up. It adds up the time
+// of the attempts, because the previous leader's clock may have been different (SAFE-13).
 func (d *delivery) failed(e *Event, failed error) bool {
 	now, r := time.Now().UTC(), &d.record
 	if r.Trying == e.ID && !d.tried.IsZero() {
@@ -309,7 +308,7 @@ func (d *delivery) failed(e *Event, failed error) bool {
 	d.tried = now
 	if r.Trying != e.ID {
 		r.Trying, r.Since, r.Tried = e.ID, now, 0
-		d.saved = time.Time{} // a new leader goes on with the same hour
+		d.saved = time.Time{} // a new leader continues the same hour
 		d.log.Warn("webhook did not take an event", "event", e.ID, "error", failed)
 	}
 	r.Why = failed.Error()
@@ -346,7 +345,7 @@ func (d *delivery) saveNow(ctx context.Context) error {
 	return nil
 }
 
-// wait waits, and reports whether ctx still goes on.
+// wait waits, and reports whether ctx has not ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -316,7 +316,7 @@ func TestMalformedEventDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// What neither the journal nor etcd's history has when its turn comes was missed.
+// Entries that neither the journal nor etcd's history has any longer count as missed.
 //
 // proves WEB-3
 func TestJournalForgotAnEvent(t *testing.T) {
@@ -424,8 +424,8 @@ func TestAClockThatWasAheadLosesNoEvent(t *testing.T) {
 	}
 }
 
-// For how long an event was tried is counted by the clocks of those who tried, however far apart
-// they are.
+// The time for which an event was tried is counted by the clocks of the leaders that tried, however
+// far apart they are.
 //
 // proves WEB-3, SAFE-13
 func TestAnHourIsAnHourWhateverClocksSay(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Event is a journal entry as receivers get it. It has typed fields only: what workloads, checks
-// and providers printed stays in the shard, and so do the variables of groups.
+// Event is a journal entry in the form that receivers get. It has only typed fields: output of
+// workloads, checks and providers stays in the shard, and so do the variables of groups.
 type Event struct {
 	Schema   int             `json:"schema"`
 	ID       string          `json:"id"`
@@ -22,7 +22,7 @@ type Event struct {
 	Group    string          `json:"group,omitempty"`
 	Instance string          `json:"instance,omitempty"`
 	Slot     *int            `json:"slot,omitempty"`
-	// From and To are the phases between which the instance went.
+	// From and To are the phases between which the instance changed.
 	From           store.Phase          `json:"from,omitempty"`
 	To             store.Phase          `json:"to,omitempty"`
 	Verdict        store.Verdict        `json:"verdict,omitempty"`
@@ -30,17 +30,17 @@ type Event struct {
 	Replacement    string               `json:"replacement,omitempty"`
 	Counterfactual store.Counterfactual `json:"counterfactual,omitempty"`
 	Revision       store.Revision       `json:"revision"` // of the journal entry
-	// Missed is how many events before this one were given up.
+	// Missed is the number of events before this one that were given up.
 	Missed int `json:"missed,omitempty"`
 }
 
 // Shard is the shard whose decisions are sent.
 type Shard struct{ Name, ID string }
 
-// newEvent returns the event of a journal entry. Its ID is the same for every sender, and however
-// often.
+// newEvent returns the event of a journal entry. Its ID is the same for every sender and every
+// attempt.
 func newEvent(shard Shard, kv store.KV, e *store.JournalEntry) Event {
-	_, name, _ := strings.Cut(kv.Key[strings.LastIndex(kv.Key, "/")+1:], "-") // after the time
+	_, name, _ := strings.Cut(kv.Key[strings.LastIndex(kv.Key, "/")+1:], "-") // follows the time
 	return Event{
 		Schema: 1, ID: fmt.Sprintf("%s-%d-%s", shard.ID, kv.Created, name),
 		At: e.At, Shard: shard.Name, Severity: reason.SeverityOf(e), Rule: e.Rule, Headline: reason.Headline(e),

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// form is how an event is written for a kind of receiver.
+// form is the format of an event for a kind of receiver.
 type form struct {
 	contentType string
-	signed      bool // receivers check who sent it
+	signed      bool // receivers verify the sender
 	body        func(e *Event) any
 }
 
@@ -20,7 +20,7 @@ var forms = map[string]form{
 	"slack":        {contentType: "application/json", body: message},
 }
 
-// encode returns the body of a request. What it holds can always be encoded.
+// encode returns the body of a request. Its values can always be encoded.
 func (f form) encode(e *Event) []byte {
 	text, err := json.Marshal(f.body(e))
 	if err != nil {
@@ -65,8 +65,8 @@ func message(e *Event) any {
 	return map[string]string{"text": escaped}
 }
 
-// alertLasts is how long an alert is active: an event is a moment, and Alertmanager knows no
-// moments.
+// alertLasts is how long an alert is active: an event is a moment, but Alertmanager needs a
+// duration.
 const alertLasts = 15 * time.Minute
 
 // alerts is the event for Alertmanager's API, version 2.

@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config is a webhook as the coordinator's file has it.
+// Config is a webhook's section of the coordinator's file.
 type Config struct {
 	URL     string `json:"url"`      // of a receiver whose address is no secret
 	URLFile string `json:"url_file"` // holds the URL; read again for each delivery
-	KeyFile string `json:"key_file"` // holds the keys to sign with, one a line; read again for each delivery
+	KeyFile string `json:"key_file"` // holds the signing keys, one per line; read again for each delivery
 	CACert  string `json:"cacert"`   // certificate authority of the receiver; empty: the system's
 
 	Groups   []string        `json:"groups"`   // only entries of these groups
@@ -98,7 +98,7 @@ func (h *Hook) passes(e *store.JournalEntry) bool {
 		(len(c.Rules) == 0 || slices.Contains(c.Rules, e.Rule))
 }
 
-// address returns the URL to send to. Errors do not hold it.
+// address returns the URL to send to. Errors do not contain it.
 func (h *Hook) address() (string, error) {
 	text, field := h.config.URL, "url"
 	if h.config.URLFile != "" {
@@ -116,7 +116,7 @@ func (h *Hook) address() (string, error) {
 	return text, nil
 }
 
-// keys returns the keys to sign with.
+// keys returns the signing keys.
 func (h *Hook) keys() ([][]byte, error) {
 	if h.config.KeyFile == "" {
 		return nil, nil

@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// failure is a delivery that failed. It holds no URL, which may be a secret.
+// failure is a failed delivery. It contains no URL, which may be a secret.
 type failure struct {
 	why   string
-	final bool          // trying again is of no use: the receiver calls the event malformed
-	after time.Duration // not before; 0: as usual
+	final bool          // a retry is useless: the receiver calls the event malformed
+	after time.Duration // earliest retry; 0: as usual
 }
 
 func (f *failure) Error() string { return f.why }
 
-// longestAfter bounds what a receiver may ask for.
+// longestAfter bounds the delay that a receiver may ask for.
 const longestAfter = 5 * time.Minute
 
 // Send posts an event once.
@@ -49,13 +49,13 @@ func (h *Hook) Send(ctx context.Context, e *Event) error {
 	answer, err := h.client.Do(r)
 	if err != nil {
 		var with *url.Error
-		if errors.As(err, &with) { // its text has the URL
+		if errors.As(err, &with) { // its text contains the URL
 			err = with.Err
 		}
 		return &failure{why: err.Error()}
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be reused
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 	}
 }
 
-// leastKey is the least length of a key to sign with.
+// leastKey is the minimum length of a signing key.
 const leastKey = 24
 
 // parseKey reads a key: base64 after whsec_, as Standard Webhooks spells it.

@@ -32,7 +32,7 @@ func (p *Provider) subnetsOf(ctx context.Context, zone string) ([]string, error)
 	known, asked := p.free[zone], time.Now()
 	fresh := known.ids != nil && asked.Sub(known.asked) < freshFor
 	if known.ids != nil && !fresh {
-		p.free[zone] = freeSubnets{known.ids, asked} // one call asks anew, the others take what is known
+		p.free[zone] = freeSubnets{known.ids, asked} // one call asks again, the others take what is known
 	}
 	p.mu.Unlock()
 	if fresh {

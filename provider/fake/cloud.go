@@ -18,7 +18,7 @@ type Config struct {
 	Boot  time.Duration // from Create or Restart to running
 
 	Consistency time.Duration // see provider.Capabilities
-	CallTimeout time.Duration // likewise; default 40s
+	CallTimeout time.Duration // see provider.Capabilities; default 40s
 
 	// Fails and so on are how many of a hundred calls do.
 	Fails     int // with or without effect

@@ -108,7 +108,7 @@ func (d *domain) moved() bool {
 	return d.state == api.DomainShutoff && d.reason == int32(api.DomainShutoffMigrated)
 }
 
-// hasRun: libvirt remembers that the domain has run, until it is started anew itself.
+// hasRun: libvirt remembers that the domain has run, until it is started again itself.
 func (d *domain) hasRun() bool {
 	return d.state == api.DomainCrashed || d.state == api.DomainShutoff && slices.Contains([]api.DomainShutoffReason{
 		api.DomainShutoffShutdown, api.DomainShutoffDestroyed, api.DomainShutoffCrashed, api.DomainShutoffMigrated,
@@ -206,7 +206,8 @@ func (h *hypervisor) find(ctx context.Context, k key) (d *domain, err error) {
 	return d, nil
 }
 
-// change reads the metadata of a domain anew and has them changed, unless it is another one by now.
+// change reads the metadata of a domain again and changes them, unless the domain is another one by
+// now.
 func change(l *link, d *domain, to func(*record)) (*domain, error) {
 	now, err := read(l, d.Domain)
 	if errors.Is(err, errForeign) || err == nil && !now.isOf(key{d.Shard, d.Instance}) {

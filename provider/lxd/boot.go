@@ -44,7 +44,7 @@ func (p *Provider) startUp(ctx context.Context, c *container) (*container, error
 }
 
 // noteFailed keeps the reason for List. Without it the start counts as interrupted after a while.
-// LXD itself changes the container while its start fails, so the note may have to be made anew.
+// LXD itself changes the container while its start fails, so the note may have to be created again.
 func (p *Provider) noteFailed(ctx context.Context, c *container, why string) {
 	var err error
 	for again := true; again; again = changed(err) && ctx.Err() == nil {
@@ -59,7 +59,7 @@ func (p *Provider) noteFailed(ctx context.Context, c *container, why string) {
 }
 
 // noteStarted notes that a start has succeeded, and which boot it was. LXD itself changes the
-// container while it starts, so the note may have to be made anew.
+// container while it starts, so the note may have to be created again.
 func (p *Provider) noteStarted(ctx context.Context, c *container) (*container, error) {
 	for {
 		keys := map[string]string{keyStep: noteOf(stepStarted, time.Now()), keyWhy: ""}

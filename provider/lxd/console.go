@@ -18,7 +18,7 @@ type consoleText struct {
 const maxConsoles = 256
 
 // Console returns the end of what the container has written to its console since its last start:
-// LXD begins anew with each. While a container runs, LXD gives each line once, so what was read is
+// LXD starts over with each. While a container runs, LXD gives each line once, so what was read is
 // kept here; a line that another replica has read is missing until the container is down.
 func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte, error) {
 	name := nameOf(instance)

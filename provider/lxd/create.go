@@ -56,14 +56,14 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	return m, nil
 }
 
-// create makes the container anew, once, if LXD does not get the bootstrap document into it.
+// create creates the container again, once, if LXD does not get the bootstrap document into it.
 func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (*container, error) {
-	for anew := false; ; anew = true {
+	for again := false; ; again = true {
 		c, err := p.createOnce(ctx, req)
-		if anew || !errors.Is(err, errHangs) || !c.neverStarted() {
+		if again || !errors.Is(err, errHangs) || !c.neverStarted() {
 			return c, err
 		}
-		p.log.Warn("a container takes no files, so it is made anew", "instance", req.Bootstrap.Instance, "error", err)
+		p.log.Warn("a container takes no files, so it is created again", "instance", req.Bootstrap.Instance, "error", err)
 		if err := p.discard(ctx, c); err != nil {
 			return c, err
 		}
@@ -241,7 +241,7 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 			return p.noteStarted(ctx, c)
 		}
 		// The document comes before the intent to start: a container that takes none is still marked
-		// as new, and so may be made anew.
+		// as new, and so may be created again.
 		if err := p.push(ctx, c.Name, b); err != nil {
 			return c, err
 		}
@@ -322,7 +322,7 @@ func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) 
 }
 
 // pushTimeout is far longer than LXD needs for a file. Its server of files, which it starts for
-// each container anew, hangs now and then, and mostly does not when it is asked again.
+// each container again, hangs now and then, and mostly does not when it is asked again.
 const (
 	pushTimeout = 10 * time.Second
 	pushTries   = 2

@@ -18,7 +18,7 @@ import (
 type oneContainer struct {
 	t         *testing.T
 	hanging   int                 // so many containers take no files
-	meanwhile func(*oneContainer) // happens before the first container is marked anew
+	meanwhile func(*oneContainer) // happens before the first container is marked again
 
 	made, deleted, revision int
 	config                  map[string]string // nil: there is none
@@ -94,7 +94,7 @@ func (l *oneContainer) start() {
 	l.status, l.used = isRunning, time.Now().Format(time.RFC3339Nano)
 }
 
-// A container whose files cannot be written, and that never ran, is made anew; any other stays.
+// A container whose files cannot be written, and that never ran, is created again; any other stays.
 //
 // proves SAFE-8
 func TestAContainerThatTakesNoFilesIsMadeAnew(t *testing.T) {

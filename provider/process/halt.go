@@ -91,7 +91,7 @@ func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider
 			return nil //nolint:nilerr // for example one that was never begun: the call that starts it reports what is wrong
 		}
 		if b, err := provider.ReadBootstrap(data); err != nil || !useless(b) {
-			return nil //nolint:nilerr // likewise
+			return nil //nolint:nilerr // as above
 		}
 		if r, err = p.end(ctx, r, p.stopTimeout(name)); err == nil {
 			r.State, r.Halted, r.Exit, r.Why = stepStopped, false, nil, why

@@ -139,7 +139,7 @@ func (p *Provider) see(r record) (provider.Machine, error) {
 	case r.Exit != nil && r.Exit.Signal == "" && r.Exit.Code == 0:
 		m.State, m.Why = provider.StateStopped, r.Exit.String()
 	case r.HostBoot != p.hostBoot:
-		m.State, m.Why = provider.StateCrashed, "the host was started anew"
+		m.State, m.Why = provider.StateCrashed, "the host was started again"
 	default:
 		m.State, m.Why = provider.StateCrashed, r.Exit.String()
 	}

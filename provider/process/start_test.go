@@ -91,8 +91,7 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 	}
 }
 
-// A provider that is made anew, as after a crash of the coordinator, knows every machine and can
-// end it.
+// A new provider, as after a crash of the coordinator, knows every machine and can end it.
 // proves SAFE-8, ELECT-3
 func TestNewProviderFindsAll(t *testing.T) {
 	dir := t.TempDir()
@@ -258,7 +257,7 @@ func TestCreateCompletesWhatWasInterrupted(t *testing.T) {
 		}
 		now := recordOf(t, p, "i1")
 		if now.PID == r.PID || now.BootID == r.BootID || !runs(t, identity{now.PID, now.Start}) {
-			t.Errorf("not started anew: %+v", now)
+			t.Errorf("not started again: %+v", now)
 		}
 		eventually(t, "the old workload's end", func() bool {
 			return !slices.ContainsFunc(marked(t, "s1", "i1"), func(id identity) bool { return id.pid == workload })

@@ -81,5 +81,5 @@ func explainStart(dir, address string, err error) error {
 
 func explainData(dir, said string) error {
 	return fmt.Errorf("start embedded etcd: cannot read the data in %s: %s: restore a snapshot with etcdutl, "+
-		"or move the directory away to begin anew", dir, said)
+		"or move the directory away to start over", dir, said)
 }

@@ -117,7 +117,7 @@ func (s *renewStream) run(ctx context.Context) {
 		if loginEnded(err) && s.hasHeard() {
 			// Logins end by themselves, and whenever a password changes: that is no outage. The
 			// next session logs in again.
-			s.logger.Debug("the login of a renewal stream has ended, logging in anew", "endpoint", to.endpoint, "error",
+			s.logger.Debug("the login of a renewal stream has ended, logging in again", "endpoint", to.endpoint, "error",
 				err)
 			s.requeue()
 			continue

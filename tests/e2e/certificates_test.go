@@ -79,7 +79,7 @@ func (c *cluster) shakeHands(h *handshakes, id, address, other string) error {
 	return conn.Close()
 }
 
-// serve has handshakes follow each other until the context ends.
+// clients makes one handshake after another until the context ends.
 func (c *cluster) clients(ctx context.Context, h *handshakes, id, address, other string) {
 	for ctx.Err() == nil {
 		err := c.shakeHands(h, id, address, other)

@@ -75,7 +75,7 @@ func (c *cluster) onHold() bool {
 	return ok && shard.Record.Hold != nil
 }
 
-// complete reports whether a group has exactly these instances, all of them running.
+// has reports whether a group has exactly these instances, all of them running.
 func (c *cluster) has(ids []string) bool {
 	for _, id := range ids {
 		if i, ok := look[store.Instance](c, c.h.keys.Instance(id)); !ok || i.Record.Phase != store.Running ||
@@ -323,7 +323,7 @@ func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
 			})
 		}},
 		store.KindAlive: {func(c *cluster, id string) {
-			c.await("alive to be written anew",
+			c.await("alive to be written again",
 				func() bool { _, ok := look[store.Alive](c, c.h.keys.Alive(id)); return ok })
 		}},
 		store.KindInstances: {func(c *cluster, id string) {

@@ -188,7 +188,7 @@ func TestServerFromNothing(t *testing.T) {
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET=/nowhere")
 	p := c.start("service", cmd)
 	c.waitEnd(p)
-	complains(t, p, 1, "a service makes no cluster")
+	complains(t, p, 1, "a service must not create a cluster")
 }
 
 // heals shows that the cluster works with these instances and no others: one is ordered to be

@@ -38,7 +38,7 @@ func TestAKeyOfEachKindIsSpoiled(t *testing.T) {
 }
 
 // All keys of each kind in turn are deleted by hand. No machine is made or removed for it, and they
-// are made anew by who holds them, or put back.
+// are created again by who holds them, or put back.
 //
 // proves SAFE-10, SAFE-14, SAFE-15, SAFE-16
 func TestThePrefixOfEachKindIsDeleted(t *testing.T) {

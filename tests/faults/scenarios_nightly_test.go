@@ -88,8 +88,8 @@ func TestLeaderIsKilledAgainAndAgain(t *testing.T) {
 }
 
 // A zone is lost: a third of all machines cannot be heard of. Nothing is replaced, until an
-// operator says that this is no storm: then all that was in it is made anew. When the zone is back,
-// none is there twice.
+// operator says that this is no storm: then all that was in it is created again. When the zone is
+// back, none is there twice.
 //
 // proves SAFE-2, DET-15, REC-3
 func TestAZoneIsLost(t *testing.T) {

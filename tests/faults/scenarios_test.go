@@ -69,7 +69,7 @@ func TestAllMachinesAreCutOffAndReturn(t *testing.T) {
 }
 
 // etcd is put back to a snapshot from an hour before: records of machines that are gone, no records
-// of machines that there are, and revisions that count anew. The shard holds itself, and nothing is
+// of machines that there are, and revisions that start over. The shard holds itself, and nothing is
 // made or removed until an operator has looked.
 //
 // proves SAFE-12

@@ -53,7 +53,7 @@ func TestWatchIsCompacted(t *testing.T) {
 		if time.Since(since) < patience {
 			return false
 		}
-		// On a slow machine a replica may have given its watch up, and listed anew, before etcd had
+		// On a slow machine a replica may have given its watch up, and listed again, before etcd had
 		// forgotten: once more then.
 		for _, way := range s.Ways("way-") {
 			way.Kill()

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// budgets counts what is under way once an action has happened, anew and from the records, and
+// budgets counts what is under way once an action has happened, again and from the records, and
 // compares it with what is allowed.
 func (in *inquiry) budgets() {
 	if !in.force.there {

@@ -16,7 +16,7 @@ import (
 const damagedWorlds = 80
 
 // Records are deleted, spoiled, or older than the machines, while leaders come and go and lists are
-// read anew. No machine is stopped or removed that no record condemned, and none is made in the
+// read again. No machine is stopped or removed that no record condemned, and none is made in the
 // place of one that was lost.
 //
 // proves SAFE-15, SAFE-16

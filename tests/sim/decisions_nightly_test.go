@@ -11,7 +11,7 @@ import (
 
 // TestDecisions compares a digest of the decisions in some worlds with the one that is checked in:
 // a change of the planner or the leader that must not change behaviour changes none. After a change
-// that does, write the digests anew with -update. To see which decisions differ, run it before and
+// that does, rewrite the digests with -update. To see which decisions differ, run it before and
 // after with -decisions FILE, and compare the files.
 func TestDecisions(t *testing.T) {
 	if path := *decisionsFlag; path != "" {

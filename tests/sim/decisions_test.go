@@ -14,7 +14,7 @@ import (
 var (
 	decisionsFlag = flag.String("decisions", "",
 		"write the decisions of all worlds to this file, to compare two versions of the leader")
-	updateFlag = flag.Bool("update", false, "write testdata/decisions.txt anew")
+	updateFlag = flag.Bool("update", false, "rewrite testdata/decisions.txt")
 )
 
 // decision is one action of a leader.

@@ -7,7 +7,7 @@
 //	events_test.go      what goes wrong, and what operators do
 //	records_test.go     records as they change: steps, IDs, transactions
 //	destruction_test.go nothing that works is destroyed without a reason
-//	budgets_test.go     what is under way at once, counted anew from the records
+//	budgets_test.go     what is under way at once, recounted from the records
 //	windows_test.go     nothing planned begins outside of windows, and healing waits for none
 //	machines_test.go    one machine for each record, and none without
 //	sizes_test.go       sizes that follow a load, judged by the truth of that load

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table in docs/autoscaling.md anew")
+var update = flag.Bool("update", false, "rewrite the table in docs/autoscaling.md")
 
 // The table on the page is what the comparison gives.
 //

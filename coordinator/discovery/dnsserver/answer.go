@@ -81,7 +81,7 @@ func (z zone) answer(query *dns.Msg, udp bool) *dns.Msg {
 		reply.Ns = []dns.RR{z.soa(z.name)}
 	}
 	if age := z.directory.Age(); age > discovery.StaleAfter {
-		explain(reply, dns.ExtendedErrorCodeStaleAnswer, fmt.Sprintf("etcd was heard %s ago", age.Truncate(time.Second)))
+		explain(reply, dns.ExtendedErrorCodeStaleAnswer, fmt.Sprintf("etcd last answered %s ago", age.Truncate(time.Second)))
 	}
 	fit(reply, size(offered, udp), len(records.extra), udp && records.more)
 	return reply

@@ -189,7 +189,7 @@ func TestOldAndMissingPicture(t *testing.T) {
 	old.age = 90*time.Second + 1
 	got := zone{name: "main.leasehold.", directory: old}.answer(ask("bare.main.leasehold.", dns.TypeA).SetEdns0(1232,
 		true), true)
-	if told(got) != "NOERROR | bare.main.leasehold. 5 IN A 10.0.0.4" || reasons(got) != "3 etcd was heard 1m30s ago" ||
+	if told(got) != "NOERROR | bare.main.leasehold. 5 IN A 10.0.0.4" || reasons(got) != "3 etcd last answered 1m30s ago" ||
 		!got.IsEdns0().Do() {
 		t.Errorf("old: %s", got)
 	}

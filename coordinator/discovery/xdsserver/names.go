@@ -101,7 +101,7 @@ func (c *catalog) ask(names []string) {
 		case len(c.ports[group]) >= mostPortsOfGroup || c.asked >= mostPorts:
 			c.refusals.Do(func() {
 				c.log.Warn("xds client asks for another port of a group than the many asked for before; "+
-					"it is told that there is none",
+					"it gets the answer that there is none",
 					"group", fmt.Sprintf("%.100s", group), "port", port)
 			})
 			continue
@@ -166,7 +166,7 @@ func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
 			}
 			l, err := listenerOf(name)
 			if err != nil {
-				c.log.Error("group cannot be told by xds", "group", group, "error", err)
+				c.log.Error("group cannot be served by xds", "group", group, "error", err)
 				continue
 			}
 			newListeners[name], newClusters[name] = l, clusterOf(name)
@@ -186,7 +186,7 @@ func (c *catalog) update(groups []string, portsOf func(group string) []uint16) {
 		}
 	}
 	if err != nil {
-		c.log.Error("groups cannot be told by xds", "error", err)
+		c.log.Error("groups cannot be served by xds", "error", err)
 	}
 }
 

@@ -45,7 +45,7 @@ const (
 	leastPing       = 10 * time.Second // between two pings of a client
 )
 
-// ageHeader comes with each stream: how many seconds ago etcd was heard when the stream began.
+// ageHeader comes with each stream: how many seconds ago etcd last answered when the stream began.
 const ageHeader = "leasehold-age"
 
 // Server serves xDS.

@@ -62,7 +62,7 @@ func (p *prometheus) ask(ctx context.Context, group string) (float64, error) {
 			Kind: query.NoValue, Message: "the answer has warnings, so it may be of a part only: " + program.Clip(v.Warnings[0]),
 		}
 	}
-	unreadable := &query.Error{Kind: query.Unreadable, Message: "the answer is none of Prometheus' API"}
+	unreadable := &query.Error{Kind: query.Unreadable, Message: "the answer is not one of Prometheus' API"}
 	var sample [2]any // time and value
 	switch v.Data.Type {
 	case "scalar":

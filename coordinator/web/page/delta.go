@@ -60,7 +60,7 @@ func alike(a, b Fragment) bool {
 	return a.ID == b.ID && (a.ID != "" || a.HTML() == b.HTML())
 }
 
-// moves are what makes one list of the other: the fewest parts are placed anew.
+// moves are what makes one list of the other: the fewest parts are placed again.
 func (f Fragment) moves(old Fragment) []Change {
 	was := make(map[string]int, len(old.Parts))
 	for i := range old.Parts {

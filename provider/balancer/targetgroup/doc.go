@@ -14,7 +14,7 @@
 //     foreign.
 //   - The drain is Amazon's: a target that is deregistered drains for the group's deregistration
 //     delay, and is gone then. Drain and Remove are the same, and neither is sent for a target that
-//     drains already, so that nothing begins anew.
+//     drains already, so that nothing starts over.
 //   - Requests are sent once. Their rate is bounded by one gate, which is closed while Amazon
 //     throttles.
 package targetgroup

@@ -173,7 +173,7 @@ func TestAgentIsStartedAgainInTheSameBoot(t *testing.T) {
 	w.must(w.KillAgent("web-0"))
 	w.await("another agent", func() bool { pid := w.PID("web-0"); return pid != 0 && pid != agent })
 	w.await("the workload being taken up",
-		func() bool { return strings.Contains(w.Said("web-0"), "workload taken up again") })
+		func() bool { return strings.Contains(w.Said("web-0"), "workload of an earlier agent adopted") })
 	var kept int
 	for _, pid := range w.awaitAll("web-0") {
 		if slices.Contains(before, pid) {
@@ -335,7 +335,7 @@ func TestAgentEndsByItself(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 	w.await("the other agent being ready",
-		func() bool { return strings.Contains(w.Said("web-0"), "workload taken up again") })
+		func() bool { return strings.Contains(w.Said("web-0"), "workload of an earlier agent adopted") })
 	w.must(syscall.Kill(w.PID("web-0"), syscall.SIGTERM))
 	w.await("the machine being down", func() bool { return slices.Contains(w.told("web-0"), "ended 1 self") })
 	w.await("the machine being listed so", func() bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// budgets: what is under way is counted anew at each revision that begins something, and compared
+// budgets: what is under way is recounted at each revision that begins something, and compared
 // with what the spec of that very revision allows.
 //
 // Tolerated: the dead wait for no budget, nor does what a notice has doomed, nor an order to go now

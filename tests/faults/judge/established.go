@@ -26,14 +26,14 @@ type commitKey struct {
 }
 
 // farApart is how much later than a client knew of its transaction the watcher may have seen it, to
-// count as the same one: revisions begin anew after a restore of etcd.
+// count as the same one: revisions start over after a restore of etcd.
 const farApart = 60 * time.Second
 
 // establish finds out since when each record was certainly in etcd. The watcher may have seen it
 // late; the replica that wrote it knew when its transaction had ended, and calls no provider
 // before.
 func (in *inquiry) establish() {
-	ended := map[commitKey][]history.Time{} // several where etcd's history began anew
+	ended := map[commitKey][]history.Time{} // several where etcd's history started over
 	for _, w := range in.transactions() {
 		in.commits = true
 		if w.outcome() != history.Happened {

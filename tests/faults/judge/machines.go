@@ -48,7 +48,7 @@ func (in *inquiry) doubles() {
 //
 // Tolerated: a call that comes late, of a leader who was deposed after he had recorded it, as long
 // as the record is there still: that is why a record that is deleting stays for as long as such a
-// call may take. And calls soon after etcd's history began anew: what was recorded went with it.
+// call may take. And calls soon after etcd's history started over: what was recorded went with it.
 func (in *inquiry) intents() {
 	for _, e := range in.events {
 		c := e.Call
@@ -167,8 +167,9 @@ func (in *inquiry) crowds() {
 
 // leaks: when all is quiet, every machine has a record and every record a machine.
 //
-// Tolerated: a machine that was made before etcd's history began anew and that the new one does not
-// know. An operator may have made it: it waits for orphan_grace, or an operator (REC-8, SAFE-12).
+// Tolerated: a machine that was made before etcd's history started over and that the new history
+// does not have. An operator may have made it: it waits for orphan_grace, or an operator (REC-8,
+// SAFE-12).
 // And a record that is deleting, for as long as late calls for it may come.
 func (in *inquiry) leaks() {
 	quiet, there := in.mark(history.Quiet)

@@ -61,7 +61,7 @@ func TestTheWatcherMayBeLate(t *testing.T) {
 	s.innocent()
 }
 
-// Where etcd's history began anew, another transaction may have the revision of the first.
+// Where etcd's history started over, another transaction may have the revision of the first.
 func TestTheWatcherMayBeLateBeforeRevisionsBeginAnew(t *testing.T) {
 	s := tell(t)
 	s.lag = 5 * time.Second

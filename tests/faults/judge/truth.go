@@ -47,7 +47,7 @@ type truth struct {
 	fates    map[string]*fate
 	troubles []trouble
 	lied     []history.Time // when the provider gave a wrong answer to List
-	lines    []history.Time // when etcd's history began anew; the first is not among them
+	lines    []history.Time // when etcd's history started over; the first is not among them
 }
 
 func (t *truth) of(id string) *fate {
@@ -263,7 +263,7 @@ func (t *truth) liedWithin(w span) bool {
 	return slices.ContainsFunc(t.lied, w.has)
 }
 
-// renewed reports whether etcd's history began anew shortly before or after a moment: what was
+// renewed reports whether etcd's history started over shortly before or after a moment: what was
 // written just before may have been lost.
 func (t *truth) renewed(at history.Time, within time.Duration) bool {
 	return slices.ContainsFunc(t.lines, func(l history.Time) bool {

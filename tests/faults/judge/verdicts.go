@@ -93,7 +93,7 @@ func (in *inquiry) lostInTime(s *step, id string, by *transaction, leaderTerms m
 // deadByRight: dead is what its provider says (DET-4), and that is true unless the run makes it
 // lie.
 //
-// Tolerated: who was down a moment ago, since lists are late, and who was started anew, by itself
+// Tolerated: who was down a moment ago, since lists are late, and who was started again, by itself
 // or by order.
 func (in *inquiry) deadByRight(w *world, s *step, id string) {
 	long := in.terms.recovery()

@@ -59,7 +59,7 @@ func ofDamage() []Mutant {
 			Scenario: "TestTheRecordsOfAllInstancesAreDeleted",
 		},
 		{
-			Name: "shard-made-anew",
+			Name: "shard-created-again",
 			What: "A replica whose shard is gone from etcd creates it, instead of waiting until etcd is " +
 				"restored or the shard recovered.",
 			Rules: []string{"SAFE-15"},

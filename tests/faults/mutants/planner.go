@@ -133,7 +133,7 @@ func ofThePlanner() []Mutant {
 			Likely: []string{"instance-ordered"},
 		},
 		{
-			Name:  "timers-begin-anew",
+			Name:  "timers-start-over",
 			What:  "A new leader gives every recorded timer its whole length again, instead of what remains of it.",
 			Rules: []string{"SAFE-13", "FLAP-6"},
 			Edits: []Edit{{

@@ -44,7 +44,7 @@ func Version() (string, error) {
 // programs).
 const Directory = "previous"
 
-// Install puts the release's programs into a directory: those that are shared, or else built anew.
+// Install puts the release's programs into a directory: those that are shared, or else built again.
 func Install(into string) error {
 	for name := range packages {
 		there, err := programs.Link(filepath.Join(into, name), filepath.Join(Directory, name))

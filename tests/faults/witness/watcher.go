@@ -31,7 +31,7 @@ const (
 )
 
 // errAsked ends a session because a caller asked for etcd's present state.
-var errAsked = errors.New("asked to look anew")
+var errAsked = errors.New("asked to look again")
 
 // Watcher writes every change into a log, for as long as it runs.
 type Watcher struct {
@@ -116,7 +116,7 @@ func (w *Watcher) UpTo(ctx context.Context, revision store.Revision) error {
 }
 
 // Settle returns when everything is in the log that had happened when it was called, in whatever
-// line etcd is by then. It connects anew, so it is not to be called all the time.
+// line etcd is by then. It connects again, so it is not to be called all the time.
 func (w *Watcher) Settle(ctx context.Context) error {
 	w.mu.Lock()
 	w.asked++

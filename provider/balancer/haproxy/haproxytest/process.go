@@ -19,7 +19,7 @@ import (
 
 var addresses = ports.Between(3000, 5000)
 
-// patience is how long HAProxy may take to start, to load its configuration anew and to end.
+// patience is how long HAProxy may take to start, to reload its configuration and to end.
 const patience = 30 * time.Second
 
 // Process is a HAProxy: a master, and a worker that is exchanged when it reloads.
@@ -124,7 +124,7 @@ func (p *Process) Save() {
 	}
 }
 
-// Reload has it load its configuration anew, and returns when the new worker answers.
+// Reload has it reload its configuration, and returns when the new worker answers.
 func (p *Process) Reload() {
 	p.t.Helper()
 	before := p.pid()

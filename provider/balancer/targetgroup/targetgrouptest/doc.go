@@ -4,7 +4,7 @@
 //
 //   - A target that is registered is initial until a check has passed; checks connect to it by TCP.
 //   - A target that is deregistered drains for a while, and is gone then. Deregistering it again
-//     begins the drain anew.
+//     restarts the drain.
 //   - Deregistering what is not registered succeeds. A target that is asked for by name and is not
 //     registered is listed as unused.
 //   - Requests beyond a bucket of tokens are refused; so are too many targets, groups that do not
