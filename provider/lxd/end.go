@@ -185,8 +185,8 @@ func (p *Provider) bootedAnew(ctx context.Context, c *container, boot string) (b
 	if present == boot {
 		return false, nil
 	}
-	// Another start was begun. If it never came about, this call completes it. One that ended before
-	// anyone could read its boot is not the one that List named.
+	// Another start was begun. If it never came about, this call completes it. One that ended
+	// before anyone could read its boot is not the one that List named.
 	what, _ := c.step()
 	return c.up() || what != stepStarting && what != stepFailed, nil
 }

@@ -34,7 +34,7 @@ func (p *Provider) update(c *container, change func(*known)) {
 	defer p.mu.Unlock()
 	k := p.known[c.Name]
 	if k.start != c.start() {
-		k.start, k.boot, k.asked, k.inVain = c.start(), "", time.Time{}, 0
+		k.start, k.boot, k.down, k.asked, k.inVain = c.start(), "", time.Time{}, time.Time{}, 0
 	}
 	k.shard, k.instance = c.Config[tagShard], c.Config[tagInstance]
 	k.group, k.zone = c.Config[tagGroup], c.Config[tagZone]
