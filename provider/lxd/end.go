@@ -176,7 +176,7 @@ func (p *Provider) bootedAnew(ctx context.Context, c *container, boot string) (b
 	if boot == "" {
 		return false, nil
 	}
-	present := c.boot()
+	present := p.bootOf(c)
 	if present == "" && c.up() {
 		if present = p.readBoot(ctx, c); present == "" {
 			return false, fmt.Errorf("the container's present boot cannot be told, so it may be another one than %s", boot)

@@ -58,11 +58,8 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 	p.learn(ctx, ours)
 	machines := make([]provider.Machine, 0, len(ours))
 	for _, c := range ours {
-		m, k := p.machine(c, begun), p.knownOf(c)
-		m.Address = k.address
-		if m.BootID == "" && k.start == c.start() {
-			m.BootID = k.boot
-		}
+		m := p.machine(c, begun)
+		m.BootID, m.Address = p.bootOf(c), p.knownOf(c).address
 		machines = append(machines, m)
 	}
 	p.forget(urls)

@@ -44,6 +44,8 @@ type known struct {
 	address                      string    // kept until the next start has another
 	asked                        time.Time // when LXD was asked for the address last
 	inVain                       int       // how often since the start
+	bootAsked                    time.Time // when the boot was asked for last
+	bootInVain                   int       // how often since the start
 }
 
 var (
