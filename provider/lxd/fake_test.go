@@ -494,12 +494,12 @@ func TestAnEndThatMayBeAReboot(t *testing.T) {
 		want(lists(p, "Running", first, nil, ""), provider.StateRunning, false)
 		for range 3 {
 			want(lists(p, "Stopped", first, seen, ""), provider.StateUnknown, true)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		want(lists(p, "Running", second, nil, ""), provider.StateRunning, false)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		want(lists(p, "Stopped", second, seen, ""), provider.StateUnknown, true)
-		time.Sleep(betweenBoots)
+		<-time.After(betweenBoots)
 		want(lists(p, "Stopped", second, seen, ""), provider.StateCrashed, false)
 		want(lists(p, "Stopped", first, seen, ""), provider.StateUnknown, true) // another start
 		stopped := map[string]string{keyStopped: second, keyPower: "STOPPED"}
@@ -508,10 +508,10 @@ func TestAnEndThatMayBeAReboot(t *testing.T) {
 		unseen := map[string]string{keyPower: "RUNNING"}
 		for range 2 {
 			want(lists(p, "Stopped", second, unseen, ""), provider.StateUnknown, false)
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 		}
 		want(lists(p, "Stopped", second, unseen, "false"), provider.StateUnknown, true)
-		time.Sleep(betweenBoots)
+		<-time.After(betweenBoots)
 		want(lists(p, "Stopped", second, unseen, "false"), provider.StateCrashed, false)
 	})
 }

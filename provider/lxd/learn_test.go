@@ -85,7 +85,7 @@ func TestABootThatCouldNotBeNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, m := inImitation(t, "i1")
 		first := bootOf(t, p)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		refused := 0
 		m.before = func(r *http.Request) http.HandlerFunc {
 			if r.Method != http.MethodPatch || refused > 0 {
@@ -106,13 +106,13 @@ func TestABootThatCouldNotBeNoted(t *testing.T) {
 		}
 
 		refused = 0
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		third := m.lxd.reboot("ls-i1")
 		for range 2 {
 			if boot := bootOf(t, p); boot != third {
 				t.Errorf("listed with boot %s, want %s", boot, third)
 			}
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 		}
 		if note := c.config[keyBoot]; refused != 1 || !strings.HasSuffix(note, third) {
 			t.Errorf("refused %d times, the note is %q, want of boot %s", refused, note, third)
@@ -131,7 +131,7 @@ func TestQuestionsWithoutAnAnswerDelayLittle(t *testing.T) {
 			ids = append(ids, fmt.Sprintf("i%02d", i))
 		}
 		p, m := inImitation(t, ids...)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		last := ids[len(ids)-1]
 		m.before = func(r *http.Request) http.HandlerFunc {
 			if !strings.HasSuffix(r.URL.Path, "/files") || strings.Contains(r.URL.Path, last) {
@@ -165,7 +165,7 @@ func TestQuestionsWithoutAnAnswerDelayLittle(t *testing.T) {
 					t.Errorf("listed as %+v", m)
 				}
 			}
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 		}
 		if most := 2 * time.Minute; waited > most {
 			t.Errorf("the Lists of an hour were delayed by %s", waited)
