@@ -155,6 +155,8 @@ type Machine struct {
 	// Foreign: the provider knows that it did not make the machine, or not under this name. It is a
 	// copy with the tags of another one. Calls do not touch it.
 	Foreign bool
+	// Unsettled: a List a second later may tell more of the State. The leader lists again soon.
+	Unsettled bool
 }
 
 // CopyRemover is implemented by a provider with Capabilities.Copies.

@@ -6,7 +6,7 @@
 //	seen.go       what the cache shows, and when it was first seen
 //	timers.go     timers of records on our own clock, and the time without a leader
 //	clock.go      whether our own clock was set
-//	lists.go      what providers list
+//	lists.go      what providers list; extras.go: machines without a record, as operators see them
 //	calls.go      how provider calls went
 //	due.go        which groups are to be planned, and when
 //	tallies.go    the losses of each group

@@ -116,6 +116,9 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 			l.cfg.Evidence.ListedBy(e.Provider, e.Begun, e.Machines, v.Content)
 		}
 		l.lists[e.Provider].End(now, v.settings(), e.Err)
+		if slices.ContainsFunc(e.Machines, func(m provider.Machine) bool { return m.Unsettled }) {
+			l.lists[e.Provider].Request()
+		}
 	case Recorded:
 		l.recorded(now, e)
 	case Verified:

@@ -193,6 +193,32 @@ func TestCreationIsRecordedBeforeTheCall(t *testing.T) {
 	}
 }
 
+// A machine of which the next List may tell more is listed again a second later, not only with the
+// next poll.
+//
+// proves DET-3
+func TestUnsettledMachinesAreListedAgain(t *testing.T) {
+	s := newScript(t, 1)
+	s.now = s.now.Add(time.Minute)
+	s.step(leader.Tick{})
+	begun := take[leader.List](s).Begun
+	for _, c := range []struct{ unsettled, again bool }{
+		{false, false}, {true, true}, {true, true}, {false, true}, {false, false},
+	} {
+		s.step(leader.Listed{
+			Provider: "mem", Begun: begun, Machines: []provider.Machine{{Instance: "web-0", Unsettled: c.unsettled}},
+		})
+		s.now = s.now.Add(time.Second)
+		s.step(leader.Tick{})
+		if !c.again { // a requested List is followed by another one
+			none[leader.List](s)
+			s.now = s.now.Add(store.DefaultShardSettings().ProviderPoll.D())
+			s.step(leader.Tick{})
+		}
+		begun = take[leader.List](s).Begun
+	}
+}
+
 // One round at a time: what happens meanwhile is planned once it has ended.
 func TestWakeDuringARoundIsNotLost(t *testing.T) {
 	s := newScript(t, 1)

@@ -25,6 +25,10 @@ const (
 	keyWhy      = tags + "why"
 	keyStopped  = tags + "stopped"
 	keyBoot     = tags + "boot"
+
+	// LXD writes "RUNNING" when a container has started, and "STOPPED" when it sees it end. It
+	// starts those that it did not see end when it is started itself, one after the other.
+	keyPower = "volatile.last_state.power"
 )
 
 // step is how far the last start of a container has come, as noted.
@@ -44,6 +48,9 @@ type container struct {
 	Location   string            `json:"location"`
 	LastUsedAt time.Time         `json:"last_used_at"`
 	Config     map[string]string `json:"config"`
+	Expanded   struct {
+		Autostart string `json:"boot.autostart"`
+	} `json:"expanded_config"` // with the profiles'
 
 	etag string // of the answer that it was read from
 }
@@ -109,6 +116,12 @@ func (c *container) neverStarted() bool {
 }
 
 func (c *container) down() bool { return c.Status == isStopped }
+
+// restored: it is down because LXD or its host was, and LXD is to start it.
+func (c *container) restored() bool {
+	return c.down() && c.Config[keyPower] == "RUNNING" && !slices.Contains([]string{"false", "0", "no", "off"},
+		strings.ToLower(c.Expanded.Autostart))
+}
 
 // machine is what a container is to the contract. A start or restart that was intended more than
 // grace ago and has not come about was interrupted.

@@ -127,7 +127,7 @@ func TestOnARealLXD(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *lxdtest.LXD){
 			"crashes": crashes, "replicas at once": replicasAtOnce, "strangers": strangers, "foreign boots": foreignBoots,
 			"frozen": frozen, "ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "refusals": refusals,
-			"over HTTPS": overHTTPS, "addresses": addresses,
+			"over HTTPS": overHTTPS, "addresses": addresses, "reboots": reboots,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

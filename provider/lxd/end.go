@@ -176,7 +176,7 @@ func (p *Provider) bootedAnew(ctx context.Context, c *container, boot string) (b
 	if boot == "" {
 		return false, nil
 	}
-	present := c.boot()
+	present := p.bootOf(c)
 	if present == "" && c.up() {
 		if present = p.readBoot(ctx, c); present == "" {
 			return false, fmt.Errorf("the container's present boot cannot be told, so it may be another one than %s", boot)
@@ -185,8 +185,8 @@ func (p *Provider) bootedAnew(ctx context.Context, c *container, boot string) (b
 	if present == boot {
 		return false, nil
 	}
-	// Another start was begun. If it never came about, this call completes it. One that ended before
-	// anyone could read its boot is not the one that List named.
+	// Another start was begun. If it never came about, this call completes it. One that ended
+	// before anyone could read its boot is not the one that List named.
 	what, _ := c.step()
 	return c.up() || what != stepStarting && what != stepFailed, nil
 }

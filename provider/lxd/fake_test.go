@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -307,7 +308,7 @@ func TestListIsNeverAPart(t *testing.T) {
 	p := fake(t, map[string]http.HandlerFunc{
 		"GET /1.0/instances": listing(func() []any {
 			if reachable {
-				return []any{ours("Stopped", nil)}
+				return []any{ours("Stopped", map[string]string{keyStopped: "2026-01-02T03:04:05.000000006Z"})}
 			}
 			return []any{}
 		}, "/1.0/instances/ls-i1", "/1.0/instances/ls-of-another-shard?project=default", "/1.0/instances/db"),
@@ -324,7 +325,7 @@ func TestListIsNeverAPart(t *testing.T) {
 		t.Errorf("a part is listed as the whole: %+v", all)
 	}
 	reachable = true
-	if all, err := p.List(t.Context(), "s1"); err != nil || len(all) != 1 || all[0].State != provider.StateCrashed {
+	if all, err := p.List(t.Context(), "s1"); err != nil || len(all) != 1 || all[0].State != provider.StateStopped {
 		t.Errorf("List: %+v, %v", all, err)
 	}
 	reachable = false
@@ -458,6 +459,61 @@ func TestWhatAContainerIs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A container that ends without a Stop of ours may be between two boots. Its end counts once it has
+// been seen down for some seconds, all of them of one start. One that LXD did not see end is
+// started again when LXD is, as after a restart of its host.
+//
+// proves DET-4, DET-10
+func TestAnEndThatMayBeAReboot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := New(Config{Socket: "none", Image: "tiny"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const first, second = "2026-01-02T03:04:05.000000006Z", "2026-01-02T03:05:05.000000007Z"
+		lists := func(p *Provider, status, start string, keys map[string]string, autostart string) provider.Machine {
+			t.Helper()
+			c := ours(status, keys)
+			c["last_used_at"], c["expanded_config"] = start, map[string]string{"boot.autostart": autostart}
+			data, err := json.Marshal(c)
+			var read container
+			if err = errors.Join(err, json.Unmarshal(data, &read)); err != nil {
+				t.Fatal(err)
+			}
+			return p.machine(&read, time.Now())
+		}
+		want := func(m provider.Machine, state provider.State, unsettled bool) {
+			t.Helper()
+			if m.State != state || m.Unsettled != unsettled {
+				t.Errorf("it is listed as %+v, want %s, unsettled %t", m, state, unsettled)
+			}
+		}
+		seen := map[string]string{keyPower: "STOPPED"}
+		want(lists(p, "Running", first, nil, ""), provider.StateRunning, false)
+		for range 3 {
+			want(lists(p, "Stopped", first, seen, ""), provider.StateUnknown, true)
+			<-time.After(time.Second)
+		}
+		want(lists(p, "Running", second, nil, ""), provider.StateRunning, false)
+		<-time.After(time.Hour)
+		want(lists(p, "Stopped", second, seen, ""), provider.StateUnknown, true)
+		<-time.After(betweenBoots)
+		want(lists(p, "Stopped", second, seen, ""), provider.StateCrashed, false)
+		want(lists(p, "Stopped", first, seen, ""), provider.StateUnknown, true) // another start
+		stopped := map[string]string{keyStopped: second, keyPower: "STOPPED"}
+		want(lists(p, "Stopped", second, stopped, ""), provider.StateStopped, false)
+
+		unseen := map[string]string{keyPower: "RUNNING"}
+		for range 2 {
+			want(lists(p, "Stopped", second, unseen, ""), provider.StateUnknown, false)
+			<-time.After(time.Hour)
+		}
+		want(lists(p, "Stopped", second, unseen, "false"), provider.StateUnknown, true)
+		<-time.After(betweenBoots)
+		want(lists(p, "Stopped", second, unseen, "false"), provider.StateCrashed, false)
+	})
 }
 
 // Without LXD there is a provider, whose calls say what is missing.

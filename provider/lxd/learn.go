@@ -18,6 +18,7 @@ const (
 	addressesOnce = 64               // how many containers a List asks for their addresses
 	askAgain      = 10 * time.Minute // for an address that may have changed
 	mostInVain    = 30               // of a start without an address: it may have no network
+	questionsFor  = 2 * time.Second  // all questions of one List
 )
 
 // knownOf is what is known of a container from before.
@@ -34,7 +35,7 @@ func (p *Provider) update(c *container, change func(*known)) {
 	defer p.mu.Unlock()
 	k := p.known[c.Name]
 	if k.start != c.start() {
-		k.start, k.boot, k.asked, k.inVain = c.start(), "", time.Time{}, 0
+		k = known{start: c.start(), address: k.address}
 	}
 	k.shard, k.instance = c.Config[tagShard], c.Config[tagInstance]
 	k.group, k.zone = c.Config[tagGroup], c.Config[tagZone]
@@ -45,43 +46,70 @@ func (p *Provider) update(c *container, change func(*known)) {
 	p.known[c.Name] = k
 }
 
+// question is what is to be learned of a container.
+type question struct {
+	c             *container
+	boot, address bool
+	asked         time.Time // for its boot
+}
+
 // learn finds out about addresses, and about boots that no call of ours has begun: of containers
-// that were restarted from within, by LXD, or by hand. What cannot be told now is asked for by the
-// next List.
+// that were restarted from within, by LXD, or by hand. All questions of a List together have little
+// time, because the List waits for them, and with it the news of every other container. What is
+// not learned now is asked for by a later List: first of containers that were not asked for long.
 func (p *Provider) learn(ctx context.Context, all []*container) {
-	turns := make(chan struct{}, askers)
-	var wg sync.WaitGroup
+	var questions []question
 	addresses := 0
 	for _, c := range all {
 		p.update(c, func(*known) {})
 		k := p.knownOf(c)
-		askBoot := k.boot == ""
-		askAddress := (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < mostInVain &&
+		q := question{c: c, boot: c.boot() == "" && time.Since(k.bootAsked) >= k.bootWait(), asked: k.bootAsked}
+		q.address = (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < mostInVain &&
 			addresses < addressesOnce
-		if c.Status != isRunning || c.foreign() || !askBoot && !askAddress {
+		if c.Status != isRunning || c.foreign() || !q.boot && !q.address {
 			continue
 		}
-		if askAddress {
+		if q.address {
 			addresses++
 		}
+		questions = append(questions, q)
+	}
+	slices.SortStableFunc(questions, func(a, b question) int { return a.asked.Compare(b.asked) })
+	ctx, cancel := context.WithTimeout(ctx, questionsFor)
+	defer cancel()
+	turns := make(chan struct{}, askers)
+	var wg sync.WaitGroup
+	for _, q := range questions {
 		turns <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turns }()
-			if askBoot {
-				p.learnBoot(ctx, c)
+			if q.boot && ctx.Err() == nil {
+				p.learnBoot(ctx, q.c)
 			}
-			if askAddress {
-				p.learnAddress(ctx, c)
+			if q.address && ctx.Err() == nil {
+				p.learnAddress(ctx, q.c)
 			}
 		})
 	}
 	wg.Wait()
 }
 
+// bootWait is how long after the last try a boot is asked for again: longer with each failed try.
+func (k known) bootWait() time.Duration {
+	if k.bootInVain == 0 {
+		return 0
+	}
+	return min(askAgain, time.Second<<min(k.bootInVain, 10))
+}
+
 // learnBoot asks for a boot and notes it in the container, so that it is known when that is down,
 // unless a call for the container is under way: that will note it itself, or a later List.
 func (p *Provider) learnBoot(ctx context.Context, c *container) {
-	id := p.readBoot(ctx, c)
+	p.update(c, func(k *known) { k.bootAsked, k.bootInVain = time.Now(), k.bootInVain+1 })
+	id := p.bootOf(c)
+	if id == "" {
+		id = p.readBoot(ctx, c)
+	}
 	if id == "" {
 		return
 	}
@@ -97,9 +125,20 @@ func (p *Provider) learnBoot(ctx context.Context, c *container) {
 		_, err = p.note(ctx, now, map[string]string{keyBoot: now.start() + " " + id})
 		return err
 	})
-	if err != nil { // it costs the next replica a question
+	if err != nil { // a later List tries again
 		p.log.Debug("note a container's boot", "instance", c.Config[tagInstance], "error", err)
 	}
+}
+
+// bootOf is the boot of the container's last start, as noted in it or as a List has read it.
+func (p *Provider) bootOf(c *container) string {
+	if boot := c.boot(); boot != "" {
+		return boot
+	}
+	if k := p.knownOf(c); k.start == c.start() {
+		return k.boot
+	}
+	return ""
 }
 
 func (p *Provider) learnAddress(ctx context.Context, c *container) {

@@ -23,6 +23,7 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 }
 
 func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, error) {
+	begun := time.Now()
 	// A project that is not there has no containers, and no error, in the answer of LXD 5.0.
 	if _, err := p.client.call(ctx, request{
 		method: http.MethodGet, path: "/1.0/projects/" + url.PathEscape(p.project),
@@ -55,14 +56,10 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 		}
 	}
 	p.learn(ctx, ours)
-	now := time.Now()
 	machines := make([]provider.Machine, 0, len(ours))
 	for _, c := range ours {
-		m, k := c.machine(now, p.timeout), p.knownOf(c)
-		m.Address = k.address
-		if m.BootID == "" && k.start == c.start() {
-			m.BootID = k.boot
-		}
+		m := p.machine(c, begun)
+		m.BootID, m.Address = p.bootOf(c), p.knownOf(c).address
 		machines = append(machines, m)
 	}
 	p.forget(urls)
@@ -71,7 +68,7 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 		if listed[name] || !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		m, ours, err := p.hidden(ctx, name, shard)
+		m, ours, err := p.hidden(ctx, name, shard, begun)
 		if err != nil {
 			return nil, fmt.Errorf("LXD has a container %s and does not show it: whether it is of this shard cannot be told: %w",
 				name, err)
@@ -81,6 +78,36 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 		}
 	}
 	return machines, ctx.Err()
+}
+
+// betweenBoots is for how long a container must be seen down before its end counts as one. LXD does
+// not tell an end from a reboot: it takes the container down, says Stopped, and starts it again,
+// mostly within a second.
+const betweenBoots = 4 * time.Second
+
+// machine is what a List that began at a time says of a container.
+func (p *Provider) machine(c *container, begun time.Time) provider.Machine {
+	m := c.machine(time.Now(), p.timeout)
+	if m.State != provider.StateCrashed {
+		p.update(c, func(k *known) { k.down = time.Time{} })
+		return m
+	}
+	if c.restored() {
+		m.State, m.Why = provider.StateUnknown, "LXD did not see its end, and starts it again when LXD is started"
+		return m
+	}
+	var first time.Time
+	p.update(c, func(k *known) {
+		if k.down.IsZero() {
+			k.down = time.Now()
+		}
+		first = k.down
+	})
+	if begun.Sub(first) < betweenBoots {
+		m.State, m.Unsettled = provider.StateUnknown, true
+		m.Why = "the container has ended, and not by a Stop of Leasehold's: it may be between two boots"
+	}
+	return m
 }
 
 // forget drops what is known of containers that are not there any more.
@@ -111,7 +138,7 @@ func nameIn(address string) string {
 
 // hidden tells of a container whose name is listed and which the filter left out: most are of
 // another shard.
-func (p *Provider) hidden(ctx context.Context, name, shard string) (provider.Machine, bool, error) {
+func (p *Provider) hidden(ctx context.Context, name, shard string, begun time.Time) (provider.Machine, bool, error) {
 	p.mu.Lock()
 	k, is := p.known[name]
 	p.mu.Unlock()
@@ -126,7 +153,7 @@ func (p *Provider) hidden(ctx context.Context, name, shard string) (provider.Mac
 		p.update(c, func(*known) {})
 		return provider.Machine{}, false, nil
 	case err == nil:
-		return c.machine(time.Now(), p.timeout), true, nil // made since
+		return p.machine(c, begun), true, nil // made since
 	case is && ctx.Err() == nil:
 		return provider.Machine{
 			Instance: k.instance, Shard: k.shard, Group: k.group, Zone: k.zone, Ref: name, BootID: k.boot, Address: k.address,

@@ -40,9 +40,12 @@ type known struct {
 	shard, instance, group, zone string
 	start                        string // by last_used_at
 	boot                         string
+	down                         time.Time // since when Lists have shown that this start ended unordered
 	address                      string    // kept until the next start has another
 	asked                        time.Time // when LXD was asked for the address last
 	inVain                       int       // how often since the start
+	bootAsked                    time.Time // when the boot was asked for last
+	bootInVain                   int       // how often since the start
 }
 
 var (

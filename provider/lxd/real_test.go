@@ -181,9 +181,40 @@ func foreignBoots(t *testing.T, l *lxdtest.LXD) {
 	}
 	// Another replica, which has never seen it run, knows the boot that ended; and the end was not
 	// ordered Leasehold to stop it.
-	if m, _ := find(t, onReal(t, l, nil), "foreign-1"); m.BootID != second.BootID || m.State != provider.StateCrashed {
+	m := awaitMachine(t, onReal(t, l, nil), "foreign-1", func(m provider.Machine) bool {
+		return m.State != provider.StateUnknown
+	})
+	if m.BootID != second.BootID || m.State != provider.StateCrashed {
 		t.Errorf("after its end it is listed as %+v, want crashed, with boot %s", m, second.BootID)
 	}
+}
+
+// A container that reboots from within is never listed as down between its boots.
+//
+// proves DET-4, DET-10
+func reboots(t *testing.T, l *lxdtest.LXD) {
+	p := onReal(t, l, nil)
+	first := mustCreate(t, p, "reboots-1", nil)
+	pid, err := l.InitPID(first.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[provider.State]int{}
+	var since time.Time
+	awaitMachine(t, p, "reboots-1", func(m provider.Machine) bool {
+		seen[m.State]++
+		if m.State.Down() {
+			t.Fatalf("between its boots it is listed as %+v", m)
+		}
+		if m.State != provider.StateRunning && since.IsZero() {
+			since = time.Now()
+		}
+		return m.BootID != "" && m.BootID != first.BootID
+	})
+	t.Logf("listed as %v; %s between its boots", seen, time.Since(since))
 }
 
 // A frozen container runs, says why it is silent, and can be stopped and deleted.

@@ -1,5 +1,5 @@
 // Command init is the first process of the smallest machine there is: it says that it has booted,
-// and ends when LXD asks it to. It is the smallest workload as well.
+// ends when LXD asks it to, and reboots its machine on SIGHUP. It is the smallest workload as well.
 package main
 
 import (
@@ -14,7 +14,9 @@ const systemdHalt = syscall.Signal(37)
 
 func main() {
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGPWR, systemdHalt, syscall.SIGTERM)
+	signal.Notify(asked, syscall.SIGPWR, systemdHalt, syscall.SIGTERM, syscall.SIGHUP)
 	fmt.Fprintln(os.Stdout, "booted")
-	<-asked
+	if <-asked == syscall.SIGHUP && os.Getpid() == 1 { // in a process namespace of its own
+		_ = syscall.Reboot(syscall.LINUX_REBOOT_CMD_RESTART)
+	}
 }
