@@ -19,9 +19,10 @@ type InstanceSpecs struct {
 const (
 	// mostSpecs bounds a generation.
 	mostSpecs = 5_000
-	// A generation is over when its specs were read so often, on average, and so many times more.
-	// Where many are in use each of them is read meanwhile, and none is forgotten.
-	oftenRead, leastRead = 16, 1024
+	// A generation is over when its specs were read so often, on average, and so many times more. An
+	// instance is read with each of its phases, so that edits alone end one; where many specs are in
+	// use, each of them is read meanwhile.
+	oftenRead, leastRead = 3, 1024
 )
 
 // spec returns the spec of this text, if it is known.
