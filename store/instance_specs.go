@@ -10,11 +10,42 @@ const ProviderNone = "none"
 // changes nothing that its spec refers to. The zero value is ready. It is not safe for concurrent
 // use.
 type InstanceSpecs struct {
-	known map[string]InstanceSpec // by their JSON
+	// By their JSON: those read in this generation and in the one before. A long-lived process sees
+	// many templates, and forgets what it did not read for a generation.
+	known, older map[string]InstanceSpec
+	read         int // in this generation
 }
 
-// mostSpecs bounds the cached specs: a long-lived process sees many templates.
-const mostSpecs = 10_000
+const (
+	// mostSpecs bounds a generation.
+	mostSpecs = 5_000
+	// A generation is over when its specs were read so often, on average, and so many times more. An
+	// instance is read with each of its phases, so that edits alone end one; where many specs are in
+	// use, each of them is read meanwhile.
+	oftenRead, leastRead = 3, 1024
+)
+
+// spec returns the spec of this text, if it is known.
+func (s *InstanceSpecs) spec(text []byte) (InstanceSpec, bool) {
+	if s.read++; s.read > leastRead+oftenRead*len(s.known) || len(s.known) >= mostSpecs {
+		s.known, s.older, s.read = nil, s.known, 0
+	}
+	known, ok := s.known[string(text)]
+	if ok {
+		return known, true
+	}
+	if known, ok = s.older[string(text)]; ok {
+		s.keep(text, known)
+	}
+	return known, ok
+}
+
+func (s *InstanceSpecs) keep(text []byte, spec InstanceSpec) {
+	if s.known == nil {
+		s.known = map[string]InstanceSpec{}
+	}
+	s.known[string(text)] = spec
+}
 
 // Decode is Decode for an instance's record.
 func (s *InstanceSpecs) Decode(kv KV) (Versioned[Instance], error) {
@@ -39,16 +70,13 @@ type sharedSpec struct {
 
 // UnmarshalJSON takes the spec that had the same text before, if there was one.
 func (s *sharedSpec) UnmarshalJSON(text []byte) error {
-	if known, ok := s.from.known[string(text)]; ok {
+	if known, ok := s.from.spec(text); ok {
 		s.InstanceSpec = known
 		return nil
 	}
 	if err := json.Unmarshal(text, &s.InstanceSpec); err != nil {
 		return err
 	}
-	if s.from.known == nil || len(s.from.known) >= mostSpecs {
-		s.from.known = map[string]InstanceSpec{}
-	}
-	s.from.known[string(text)] = s.InstanceSpec
+	s.from.keep(text, s.InstanceSpec)
 	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -51,15 +52,43 @@ func TestInstanceSpecsReadWhatDecodeReads(t *testing.T) {
 	}
 }
 
+// specOf reads a record with one of many specs.
+func (s *InstanceSpecs) specOf(t *testing.T, n int) InstanceSpec {
+	t.Helper()
+	g := Group{Provider: "p", Vars: map[string]string{"n": strconv.Itoa(n)}}
+	got, err := s.Decode(KV{Value: Encode(Instance{Schema: Schema, Spec: g.InstanceSpec()})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Record.Spec
+}
+
 func TestInstanceSpecsRemembersNoMoreThanItMay(t *testing.T) {
 	var specs InstanceSpecs
-	for i := range mostSpecs + 10 {
-		g := Group{Provider: string(rune('a' + i%26)), RegistrationTimeout: Duration(i)}
-		if _, err := specs.Decode(KV{Value: Encode(Instance{Schema: Schema, Spec: g.InstanceSpec()})}); err != nil {
-			t.Fatal(err)
-		}
+	for i := range 2*mostSpecs + 10 {
+		specs.specOf(t, i)
 	}
-	if n := len(specs.known); n > mostSpecs {
-		t.Errorf("%d specs are remembered", n)
+	if n, older := len(specs.known), len(specs.older); n > mostSpecs || older > mostSpecs {
+		t.Errorf("%d specs are remembered, and %d older ones", n, older)
+	}
+}
+
+// Specs come and go with each edit. What no record has any more is forgotten, and what is in use is
+// shared all the time.
+func TestInstanceSpecsForgetsWhatIsNotRead(t *testing.T) {
+	var specs InstanceSpecs
+	first := specs.specOf(t, 0)
+	most := 0
+	for edit := 1; edit <= 1_500; edit++ {
+		for range 5 { // the phases of one instance
+			specs.specOf(t, edit)
+		}
+		if again := specs.specOf(t, 0); reflect.ValueOf(again.Vars).Pointer() != reflect.ValueOf(first.Vars).Pointer() {
+			t.Fatalf("edit %d: a spec that is in use is not shared", edit)
+		}
+		most = max(most, len(specs.known)+len(specs.older))
+	}
+	if most > 900 {
+		t.Errorf("%d of 1,500 specs are remembered", most)
 	}
 }

@@ -47,11 +47,10 @@ func (c *Cmd) programsOf(ctx context.Context, stateDir string, version Version, 
 	}
 	if next := p.place.Start(); next != "" {
 		err := become(ctx, next, append([]string{next}, upgrade.Arguments(os.Args)...), os.Environ())
-		if ctx.Err() != nil {
-			return p, nil
+		if ctx.Err() == nil {
+			log.Warn("installed program runs: the upgraded one does not start", "error", err)
+			p.place.Forget()
 		}
-		log.Warn("installed program runs: the upgraded one does not start", "error", err)
-		p.place.Forget()
 	}
 	return p, nil
 }

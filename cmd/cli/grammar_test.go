@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +41,29 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		if f.Name != "help" && !strings.Contains(string(page), "`--"+f.Name+"`") {
 			t.Errorf("docs/cli.md has no line for --%s", f.Name)
 		}
+	}
+}
+
+// The page has every exit code, and no other.
+func TestEveryExitCodeIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| Code | Meaning |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got []string
+	for row := range strings.Lines(table) {
+		got = append(got, strings.Fields(row)[1])
+	}
+	var want []string
+	for _, code := range []Code{
+		Done, Failed, Usage, NotFound, Conflict, Unreachable, Differs, TimedOut, Awaits, Interrupted,
+	} {
+		want = append(want, strconv.Itoa(int(code)))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/cli.md has the exit codes %v, and there are %v", got, want)
 	}
 }
 

@@ -31,7 +31,8 @@ func (m *machine) workload() (pid int, err error) {
 func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	runs := 0 // its process at the last check
+	runs := 0   // its process at the last check
+	missed := 0 // checks in a row that did not see it: a process in the middle of exec is invisible
 	files := &sightings{wrong: map[string]string{}}
 	for {
 		c.lookAtFiles(m, files)
@@ -45,13 +46,15 @@ func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 		if err != nil || pid <= 1 || !c.signal(m, pid, 0) {
 			pid = 0
 		}
-		if runs != 0 && pid != runs && !c.signal(m, runs, 0) {
+		if runs == 0 || pid == runs || c.signal(m, runs, 0) {
+			missed = 0
+		} else if missed++; missed > 1 || pid != 0 {
 			c.mu.Lock()
 			if ctx.Err() == nil { // otherwise it ended with the machine
 				c.note(m, history.WorkloadEnded, "")
 			}
 			c.mu.Unlock()
-			runs = 0
+			runs, missed = 0, 0
 		}
 		if pid != 0 && pid != runs {
 			c.mu.Lock()
