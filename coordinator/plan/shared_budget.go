@@ -88,8 +88,8 @@ func (d *budget) down() Down {
 	}
 }
 
-// endsSoon reports whether a drill is ending the member: it uses the shared budget before it is down
-// (DAY-6).
+// endsSoon reports whether a drill is ending the member: it uses the shared budget before it is
+// down (DAY-6).
 func (v *view) endsSoon(m *member) bool {
 	return m.Record.Managed && (m.drilled || m.Record.Drilled(v.now) && v.now.Before(drillOver(m.Record.Drill, m)))
 }

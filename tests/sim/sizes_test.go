@@ -97,8 +97,8 @@ const (
 	sizePause = 90 * time.Second
 	// sizeCommit is how much sooner after a decision it may be written than the one before was.
 	sizeCommit = time.Second
-	// sizeJudged is how long after one judgment of the load the next one may be: the window counts from
-	// the last one that found no numbers.
+	// sizeJudged is how long after one judgment of the load the next one may be: the window counts
+	// from the last one that found no numbers.
 	sizeJudged = 35 * time.Second
 )
 
