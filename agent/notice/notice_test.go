@@ -83,7 +83,7 @@ func watch(t *testing.T, spec Spec) *watched {
 	return &watched{Watcher: w, t: t, log: l}
 }
 
-const longest = 30 * time.Second
+const longest = 2 * time.Minute
 
 // awaits waits for a change after which the notice has a property.
 func (w *watched) awaits(what string, property func(*Notice) bool) *Notice {
