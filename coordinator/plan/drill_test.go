@@ -173,8 +173,8 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 
 // While a drill ends an agent or a workload, the group's own budget counts it as down before it is:
 // nothing else is taken down beside it. When an agent can no longer receive the order and would be
-// missed, the budget is free again. The end of a machine is not asked for while a roll is under way,
-// so that the roll needs no room for it.
+// missed, the budget is free again. The end of a machine is not asked for while a roll is under
+// way, so that the roll needs no room for it.
 //
 // proves DAY-6, REC-18
 func TestADrillUsesTheBudgetOfItsGroup(t *testing.T) {
