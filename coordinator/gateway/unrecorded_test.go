@@ -46,6 +46,20 @@ func TestStreamOutlivesItsRecord(t *testing.T) {
 				}))
 			},
 		},
+		"another shard, in which it has a record": {
+			func(w *world) {
+				w.put(w.keys.Shard(), store.Encode(store.Shard{
+					Schema: store.Schema, ID: "other",
+					Settings: store.DefaultShardSettings(),
+				}))
+			},
+			func(w *world) {
+				w.put(w.keys.Shard(), store.Encode(store.Shard{
+					Schema: store.Schema, ID: shardID,
+					Settings: store.DefaultShardSettings(),
+				}))
+			},
+		},
 		"another shard, in which it is being deleted": {
 			func(w *world) {
 				w.put(w.keys.Shard(), store.Encode(store.Shard{

@@ -93,10 +93,14 @@ func (d *scaler) follow() {
 	d.showNumbers(&was, wish)
 }
 
-// showNumbers writes the numbers of a wish beside it, and of a wish that stands now and then.
+// showNumbers writes the numbers of a wish when the wish changes, or why one of them is missing;
+// else now and then.
 func (d *scaler) showNumbers(was *store.Scale, wish scale.Wish) {
 	s := d.scale
-	if samePart(was, s) && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
+	asShown := slices.EqualFunc(s.Numbers, wish.Numbers, func(a, b store.ScaleNumber) bool {
+		return a.Old == b.Old && (a.Why == "") == (b.Why == "") && (a.Why == query.NotAsked) == (b.Why == query.NotAsked)
+	})
+	if samePart(was, s) && asShown && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
 		return
 	}
 	pace := d.timer(scalePace)
@@ -328,7 +332,7 @@ func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 	}
 	o.Value, o.Known = r.Fresh(d.now)
 	if o.Why = r.Problem; !o.Known && o.Why == "" {
-		o.Why = "it was not asked for yet"
+		o.Why = query.NotAsked
 	}
 	return o
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
+	"github.com/leasehold/leasehold/coordinator/scale"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -131,6 +133,22 @@ func TestWhichLoadCounts(t *testing.T) {
 		value, told := draftWith(func(d *draft) { d.now = epoch }).scaler.tells(m, test.metric)
 		if told != (test.want > 0 || w.CPUIdle || w.NetworkIdle) || told && value != test.want {
 			t.Errorf("%s: %v, %t; want %v", name, value, told, test.want)
+		}
+	}
+}
+
+// Why a number is missing is written as soon as that is known.
+//
+// proves AUTO-2
+func TestWhyANumberIsMissingIsShownAtOnce(t *testing.T) {
+	w := newTestWorld(t)
+	d := w.drafted()
+	d.scaler.scale = &store.Scale{At: d.now, Numbers: []store.ScaleNumber{{Metric: "queue", Old: true, Why: query.NotAsked}}}
+	for _, why := range []string{query.NotAsked, "unreachable: connection refused"} {
+		was := *d.scaler.scale
+		d.scaler.showNumbers(&was, scale.Wish{Numbers: []store.ScaleNumber{{Metric: "queue", Old: true, Why: why}}})
+		if got := d.scaler.scale.Numbers[0].Why; got != why {
+			t.Errorf("shown is %q, want %q", got, why)
 		}
 	}
 }
