@@ -66,6 +66,9 @@ type ScaleNumber struct {
 	Why string   `json:"why,omitempty"` // the last question was not answered
 }
 
+// NumberNotAsked is why a number from outside is missing whose source was not asked yet.
+const NumberNotAsked = "it was not asked for yet"
+
 // ScaleStays is why the size is not what load asks for.
 type ScaleStays string
 

@@ -341,7 +341,7 @@ func (c change) shrinks() bool {
 	return after < before
 }
 
-// A typed digit too many costs money before anybody sees it: growth of this kind is confirmed.
+// A typed digit too many costs money before anyone sees it: growth of this kind is confirmed.
 const (
 	leapTimes = 10
 	leapBy    = 50 // instances

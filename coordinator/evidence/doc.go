@@ -18,6 +18,7 @@
 //	load.go       the load of groups; readings.go: numbers from outside
 //	refusals.go   what a provider refuses to all of a kind
 //	sharing.go    what groups that share a budget have down
+//	extras.go     machines that their provider did not make
 //	counts.go     machines without a record, records without a machine
 //	traffic.go    what load balancers say; places.go: addresses that are used again
 //	snapshot.go   all of it, put together for the planner

@@ -98,7 +98,8 @@ func (d *scaler) follow() {
 func (d *scaler) showNumbers(was *store.Scale, wish scale.Wish) {
 	s := d.scale
 	asShown := slices.EqualFunc(s.Numbers, wish.Numbers, func(a, b store.ScaleNumber) bool {
-		return a.Old == b.Old && (a.Why == "") == (b.Why == "") && (a.Why == query.NotAsked) == (b.Why == query.NotAsked)
+		return a.Old == b.Old && (a.Why == "") == (b.Why == "") &&
+			(a.Why == store.NumberNotAsked) == (b.Why == store.NumberNotAsked)
 	})
 	if samePart(was, s) && asShown && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
 		return
@@ -332,7 +333,7 @@ func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 	}
 	o.Value, o.Known = r.Fresh(d.now)
 	if o.Why = r.Problem; !o.Known && o.Why == "" {
-		o.Why = query.NotAsked
+		o.Why = store.NumberNotAsked
 	}
 	return o
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/scale"
 	"github.com/leasehold/leasehold/store"
 )
@@ -143,10 +142,13 @@ func TestWhichLoadCounts(t *testing.T) {
 func TestWhyANumberIsMissingIsShownAtOnce(t *testing.T) {
 	w := newTestWorld(t)
 	d := w.drafted()
-	d.scaler.scale = &store.Scale{At: d.now, Numbers: []store.ScaleNumber{{Metric: "queue", Old: true, Why: query.NotAsked}}}
-	for _, why := range []string{query.NotAsked, "unreachable: connection refused"} {
+	missing := func(why string) []store.ScaleNumber {
+		return []store.ScaleNumber{{Metric: "queue", Old: true, Why: why}}
+	}
+	d.scaler.scale = &store.Scale{At: d.now, Numbers: missing(store.NumberNotAsked)}
+	for _, why := range []string{store.NumberNotAsked, "unreachable: connection refused"} {
 		was := *d.scaler.scale
-		d.scaler.showNumbers(&was, scale.Wish{Numbers: []store.ScaleNumber{{Metric: "queue", Old: true, Why: why}}})
+		d.scaler.showNumbers(&was, scale.Wish{Numbers: missing(why)})
 		if got := d.scaler.scale.Numbers[0].Why; got != why {
 			t.Errorf("shown is %q, want %q", got, why)
 		}

@@ -3,6 +3,8 @@ package query
 import (
 	"errors"
 	"time"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // Key names a number: a source, and the group that it is about. Group is empty for a source whose
@@ -54,16 +56,13 @@ func (r Reading) Fresh(now time.Time) (value float64, known bool) {
 	return r.Value, true
 }
 
-// NotAsked is why a number is missing that no source was asked for.
-const NotAsked = "it was not asked for yet"
-
 // Missing returns why the number is not known.
 func (r Reading) Missing() string {
 	switch {
 	case r.Problem != "":
 		return r.Problem
 	case r.Asked.IsZero():
-		return NotAsked
+		return store.NumberNotAsked
 	default:
 		return "the last answer is too old"
 	}

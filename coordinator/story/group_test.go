@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -133,8 +132,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// A number from outside that is missing is a problem as soon as its source was asked in vain, and
-// none before.
+// A number from outside that is missing is a problem as soon as its source has failed to answer,
+// and none before.
 //
 // proves AUTO-2, DAY-3
 func TestAMissingNumberIsAProblem(t *testing.T) {
@@ -143,7 +142,7 @@ func TestAMissingNumberIsAProblem(t *testing.T) {
 		shown  bool
 	}{
 		{store.ScaleNumber{Metric: "queue", Old: true, Why: "unreachable: connection refused"}, true},
-		{store.ScaleNumber{Metric: "queue", Old: true, Why: query.NotAsked}, false},
+		{store.ScaleNumber{Metric: "queue", Old: true, Why: store.NumberNotAsked}, false},
 		{store.ScaleNumber{Metric: "queue", Why: "unreachable: connection refused"}, false}, // the last one counts still
 		{store.ScaleNumber{Metric: "queue"}, false},
 		{store.ScaleNumber{Metric: "cpu", Of: 3}, false},
@@ -153,7 +152,7 @@ func TestAMissingNumberIsAProblem(t *testing.T) {
 		})
 		if (p != nil) != c.shown {
 			t.Errorf("%+v: %+v", c.number, p)
-		} else if p != nil && !strings.Contains(p.What, "cannot follow queue, which gives no number: unreachable: connection refused") {
+		} else if p != nil && !strings.Contains(p.What, "queue, which gives no number: unreachable: connection refused") {
 			t.Errorf("it says %q", p.What)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
@@ -64,7 +63,7 @@ func scaleProblem(group string, st store.Status) *Problem {
 		return nil
 	}
 	for _, n := range s.Numbers {
-		if n.Old && n.Why != "" && n.Why != query.NotAsked {
+		if n.Old && n.Why != "" && n.Why != store.NumberNotAsked {
 			return &Problem{
 				About: group, Rule: "AUTO-2",
 				What: fmt.Sprintf("its size cannot follow %s, which gives no number: %s", n.Metric, n.Why),

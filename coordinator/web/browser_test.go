@@ -274,7 +274,9 @@ func (x *exhibit) replace(group string, slot int) {
 // rolls sets how far the roll of a group of three is; 0: there is none.
 func (x *exhibit) rolls(group string, done int) {
 	x.t.Helper()
-	st := store.Status{Schema: store.Schema, Group: group, State: store.GroupStarted, Health: 100, Healthy: 3, Since: x.now}
+	st := store.Status{
+		Schema: store.Schema, Group: group, State: store.GroupStarted, Health: 100, Healthy: 3, Since: x.now,
+	}
 	if done > 0 {
 		st.Rollout = &store.Rollout{Template: "t2", Since: x.now, Progress: x.now, Done: done, Total: 3}
 	}
