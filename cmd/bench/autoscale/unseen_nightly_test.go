@@ -16,8 +16,8 @@ const unseen = 24
 
 var unseenKinds = []string{"ramps", "bursts", "random walk"}
 
-// unseenCurve is a random load of six hours: ramps, bursts or a random walk, with noise of 0 to 12 %,
-// and on a quarter of them with machines that start slowly.
+// unseenCurve is a random load of six hours: ramps, bursts or a random walk, with noise of 0 to
+// 12 %, and on a quarter of them with machines that start slowly.
 func unseenCurve(seed uint64) (c Curve, kind string) {
 	r := rand.New(rand.NewPCG(seed, 4711))
 	noise := []float64{0, 0.03, 0.06, 0.12}[seed%4]
