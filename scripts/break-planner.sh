@@ -54,6 +54,7 @@ size-window-not-waited-for-after-silence|coordinator/plan/autoscale.go|s/if wish
 size-rate-forgotten|coordinator/scale/step.go|s/ - s.Added; {/; {/
 size-drains-without-bound|coordinator/plan/budget.go|s/min(most+d.counts.shed, s.Max+expansion)/most+d.counts.shed/
 size-load-that-moves-counts-twice|coordinator/plan/autoscale.go|s/value \*= d.shareThen(.*$/_ = since/
+size-drains-carry-nothing|coordinator/scale/wish.go|s/n.Sum+n.Leaving+/n.Sum+/
 size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= ClocksApart/false/
 size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.After(now)/if at := wall; !at.After(now)/
 LIST

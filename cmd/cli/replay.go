@@ -149,6 +149,10 @@ func (c *Replay) write(s *Session, res *replay.Result) error {
 		return err
 	}
 	var b strings.Builder
+	b.WriteString("\n")
+	for _, g := range res.Groups {
+		output.WriteWrapped(&b, scr, "", g.Sentence())
+	}
 	b.WriteString("\n" + causes.String() + "\n")
 	output.WriteWrapped(&b, scr, "note: ", "Compare the file with the control: the policy in force, played in the "+
 		"same way. The difference between the control and what was is the error of the replay itself.")

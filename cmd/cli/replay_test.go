@@ -38,6 +38,7 @@ func TestReplay(t *testing.T) {
 		}
 		g := doc.Groups[0]
 		if g.Was.Replaced != 1 || g.Control.Replaced != 1 || g.Would.Replaced != 1 || g.Control.Lost == 0 ||
+			g.Change != (replay.Difference{}) || g.Error.Lost != g.Control.Lost-g.Was.Lost ||
 			!strings.Contains(strings.Join(doc.Unknown, " "), "Not played") {
 			t.Errorf("%v: %s", args, stdout)
 		}
@@ -63,7 +64,8 @@ func TestReplay(t *testing.T) {
 	w.terminal = true
 	_, stdout, _ := w.run("replay", "-f", "web.yaml", "--since", "3h")
 	t.Log(stdout)
-	if !strings.Contains(stdout, "in the file: lost by machine died") || !strings.Contains(stdout, "Compare the file") {
+	if !strings.Contains(stdout, "in the file: lost by machine died") || !strings.Contains(stdout, "Compare the file") ||
+		!strings.Contains(stdout, "web: the same as with the policy in force.") {
 		t.Errorf("%s", stdout)
 	}
 }

@@ -255,7 +255,13 @@ func (d *scaler) load() scale.Load {
 		clear(warm)
 		fills, starts := false, false
 		for _, m := range sl.members {
-			if !m.phase.Fills() || !m.Record.Managed {
+			if !m.Record.Managed {
+				continue
+			}
+			if m.phase == store.Draining {
+				d.addLeaving(&load, m)
+			}
+			if !m.phase.Fills() {
 				continue
 			}
 			fills = true
@@ -306,6 +312,15 @@ func (d *scaler) load() scale.Load {
 	}
 	load.OnTheWay += max(0, d.spec.Size-slots)
 	return load
+}
+
+// addLeaving adds what an instance tells that drains.
+func (d *scaler) addLeaving(load *scale.Load, m *member) {
+	for i, t := range d.spec.Scale.Targets {
+		if value, told := d.tells(m, t.Metric); told && t.From == "" {
+			load.Metrics[i].Leaving += value
+		}
+	}
 }
 
 // shareThen is how much of what an instance tells it bore already when the others told their load

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,10 +38,69 @@ type Result struct {
 // Group compares one group's past with its replays. The control plays the policy in force: where it
 // differs from the past, a replay is inaccurate.
 type Group struct {
-	Name    string  `json:"group"`
-	Was     Figures `json:"was"`
-	Control Figures `json:"control"`
-	Would   Figures `json:"would"`
+	Name    string     `json:"group"`
+	Was     Figures    `json:"was"`
+	Control Figures    `json:"control"`
+	Would   Figures    `json:"would"`
+	Change  Difference `json:"change"` // from Control to Would
+	Error   Difference `json:"error"`  // from Was to Control: what the replay itself gets wrong
+}
+
+// Difference is by how much one course of events went otherwise than another.
+type Difference struct {
+	Lost        store.Duration `json:"lost"`
+	Wanted      store.Duration `json:"wanted"`
+	Machines    int            `json:"machines_made"`
+	Replaced    int            `json:"replacements"`
+	SizeChanges int            `json:"size_changes"`
+}
+
+func difference(from, to Figures) Difference {
+	return Difference{
+		Lost: to.Lost - from.Lost, Wanted: to.Wanted - from.Wanted, Machines: to.Machines - from.Machines,
+		Replaced: to.Replaced - from.Replaced, SizeChanges: to.SizeChanges - from.SizeChanges,
+	}
+}
+
+// Sentence says what the policy in question changes, in the time that instances were missing and in
+// the time of all instances together. The error of the replay is named where it is as large as the
+// first.
+func (g Group) Sentence() string {
+	d := g.Change
+	if d == (Difference{}) {
+		return fmt.Sprintf("%s: the same as with the policy in force.", g.Name)
+	}
+	var parts []string
+	span := func(d store.Duration, what string) {
+		if more := "more"; d != 0 {
+			if d < 0 {
+				d, more = -d, "less"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s", review.Took(d.D()), more, what))
+		}
+	}
+	count := func(n int, one, many string) {
+		if more := "more"; n != 0 {
+			if n < 0 {
+				n, more = -n, "fewer"
+			}
+			what := many
+			if n == 1 {
+				what = one
+			}
+			parts = append(parts, fmt.Sprintf("%d %s %s", n, more, what))
+		}
+	}
+	span(d.Lost, "lost")
+	span(d.Wanted, "of instances")
+	count(d.Machines, "machine made", "machines made")
+	count(d.SizeChanges, "change of size", "changes of size")
+	text := fmt.Sprintf("%s: with the file, %s than with the policy in force", g.Name, strings.Join(parts, ", "))
+	if off := max(g.Error.Lost, -g.Error.Lost); d.Lost != 0 && off >= max(d.Lost, -d.Lost) {
+		text += fmt.Sprintf("; the replay itself is off by %s lost, so the difference in lost time means little",
+			review.Took(off.D()))
+	}
+	return text + "."
 }
 
 // Figures summarize one course of events.
@@ -84,6 +144,7 @@ func Play(ctx context.Context, in Input) (*Result, error) {
 			*to = figures(reports[i], g.Name)
 			to.SizeChanges = changes[i][g.Name]
 		}
+		one.Change, one.Error = difference(one.Control, one.Would), difference(one.Was, one.Control)
 		out.Groups = append(out.Groups, one)
 	}
 	return out, nil

@@ -13,7 +13,8 @@
 // way have no part in the sum, and a burst does not make more because they are not there yet.
 //
 // What is not known is taken for the less convenient: for growth missing instances have no load,
-// for shrinking those that are missing and those on the way carry the target each.
+// for shrinking those that are missing and those on the way carry the target each, and the load of
+// those that drain counts.
 //
 // # What it does not do
 //

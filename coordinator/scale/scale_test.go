@@ -84,6 +84,12 @@ func TestWish(t *testing.T) {
 			t.Errorf("%s: %+v, want %d %s", name, got, test.want, test.flags)
 		}
 	}
+	for leaving, want := range map[float64]int{0: 4, 90: 6, 1000: 10} {
+		n := scale.Numbers{Sum: 200, Warm: 10, Leaving: leaving}
+		if got := scale.WishOf(spec(1, 100, cpu), 10, scale.Load{Metrics: []scale.Numbers{n}}); got.Size != want {
+			t.Errorf("with %v on those that drain: %+v, want %d", leaving, got, want)
+		}
+	}
 	for name, test := range map[string]struct {
 		sum     float64
 		warming []float64

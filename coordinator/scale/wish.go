@@ -24,6 +24,9 @@ type Numbers struct {
 	// it is, and at most as much as a warm one: load that moves to them stays in the sum, and what
 	// their own start costs does not look like load.
 	Warming []float64
+	// Leaving is the load of instances that drain: it may move to the others when they go. It counts
+	// against shrinking alone.
+	Leaving float64
 	// Outside is what is known of a number from outside. Of one for each instance, Sum is it times
 	// Warm.
 	Outside Outside
@@ -130,7 +133,7 @@ func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int) int
 		return max(size, needed(sum, t.Value))
 	}
 	unknown := n.Missing + onTheWay
-	sum, of := n.Sum+float64(unknown)*t.Value, n.Warm+unknown
+	sum, of := n.Sum+n.Leaving+float64(unknown)*t.Value, n.Warm+unknown
 	if sum/float64(of) < t.Value*(1-tolerated) {
 		return min(size, needed(sum, t.Value))
 	}

@@ -98,7 +98,7 @@ const (
 	// sizeCommit is how much sooner after a decision it may be written than the one before was.
 	sizeCommit = time.Second
 	// sizeJudged is how long after one judgment of the load the next one may be: the window counts
-	// from the last one that found no numbers.
+	// from the last one that found no numbers, or a larger wish that a status still shows later.
 	sizeJudged = 35 * time.Second
 )
 
@@ -397,7 +397,7 @@ func (tr *sizeTrial) judgeShrink(
 			break
 		}
 	}
-	for i := len(tr.wishes) - 1; i >= 0 && at.Sub(tr.wishes[i].at) < window-2*sizeEvery; i-- {
+	for i := len(tr.wishes) - 1; i >= 0 && at.Sub(tr.wishes[i].at) < window-sizeJudged; i-- {
 		if to < min(tr.wishes[i].size, spec.Max) {
 			fail("%d was asked for %s ago", tr.wishes[i].size, at.Sub(tr.wishes[i].at))
 			break
