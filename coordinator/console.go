@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/secrets"
@@ -46,15 +48,22 @@ func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.I
 	}
 }
 
-// veiled returns a machine's output without the present values of its secrets.
+// veiled returns a machine's output without the present values of its secrets, in its environment
+// and in files.
 func (t *term) veiled(rec store.Instance, text string) string {
-	if len(rec.Spec.Secrets) == 0 || t.r.deps.Secrets == nil {
+	if t.r.deps.Secrets == nil {
 		return text
+	}
+	names := slices.Collect(maps.Values(rec.Spec.Secrets))
+	for _, f := range rec.Spec.Files {
+		if f.Secret != "" {
+			names = append(names, f.Secret)
+		}
 	}
 	values := map[string]string{}
 	ring := t.r.deps.Secrets.Ring()
 	t.r.cache.View(func(c *cache.Content) {
-		for _, name := range rec.Spec.Secrets {
+		for _, name := range names {
 			if value, err := ring.Open(t.shard.ID, c.Secrets[name].Record); err == nil {
 				values[name] = string(value)
 			}

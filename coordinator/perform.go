@@ -96,6 +96,7 @@ func (t *term) noteList(ctx context.Context, of store.Silent, err error) (failed
 		t.silent = slices.Delete(t.silent, at, at+1)
 	case err != nil:
 		of.Why = strings.ToValidUTF8(err.Error()[:min(len(err.Error()), mostWhy)], "")
+		of.Refused = provider.KindOf(err) == provider.Credentials
 		if !failed {
 			t.silent = append(t.silent, of)
 			return false

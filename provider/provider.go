@@ -152,6 +152,9 @@ type Machine struct {
 	Address  string // where its workload is reached, if the provider knows
 	BootID   string // of the machine's present boot, if the provider knows
 	Call     string // the tag, where there may be several for one instance
+	// Foreign: the provider knows that it did not make the machine, or not under this name. It is a
+	// copy with the tags of another one. Calls do not touch it.
+	Foreign bool
 }
 
 // CopyRemover is implemented by a provider with Capabilities.Copies.

@@ -126,7 +126,6 @@ const (
 	BlockedByChecks           BlockedKind = "checks"            // Text; For: the limit
 	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text: its report; Slot; Cause: why it is given up
 	BlockedByProvider         BlockedKind = "provider"          // Text: its error; Flag: of the template
-	BlockedByRefusal          BlockedKind = "refusal"           // Name: the provider; Count machines; Text: its error
 	BlockedByCopies           BlockedKind = "copies"            // Count machines; Text: some of their refs
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
 	BlockedByAgentStop        BlockedKind = "agent_stop"        //
@@ -154,6 +153,8 @@ const (
 	BlockedByBusy BlockedKind = "busy"
 	// For: by how much the replicas' clocks differ
 	BlockedByClocks BlockedKind = "clocks"
+	// Name: the provider; Count machines; Text: its error; Flag: it refuses credentials, else a quota
+	BlockedByRefusal BlockedKind = "refusal"
 	// Name: the setting; Limit; Count: instances that slots wait for
 	BlockedByLimit BlockedKind = "limit"
 	// Name: the source of the number; Text: what it is, or why it is missing

@@ -53,6 +53,8 @@ type Extra struct {
 	State    string    `json:"state,omitempty"` // in the provider's words
 	Since    time.Time `json:"since"`
 	Gone     bool      `json:"gone,omitempty"` // its record was deleted on purpose: it is removed after orphan_grace
+	// Foreign: the provider did not make it. It is neither adopted nor removed.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // Damaged is a record that was lost or cannot be read (SAFE-15, SAFE-16). The leader keeps a

@@ -247,7 +247,9 @@ type Breaker struct {
 	Count int       `json:"count"` // instances that fail now
 	Limit int       `json:"limit"`
 	Probe string    `json:"probe,omitempty"` // the instance that is healed to see whether that helps
-	Next  *Timer    `json:"next_probe,omitempty"`
+	// The slot of the probe, which counts as failing until an instance in it is healthy.
+	ProbeSlot *int   `json:"probe_slot,omitempty"`
+	Next      *Timer `json:"next_probe,omitempty"`
 }
 
 // Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.

@@ -322,6 +322,9 @@ type Timer struct {
 	For   Duration  `json:"for"`
 }
 
+// End is when the timer ends.
+func (t Timer) End() time.Time { return t.Start.Add(t.For.D()) }
+
 // NamedTimer is a timer of a record, with its name there.
 type NamedTimer struct {
 	Name  string

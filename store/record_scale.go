@@ -24,9 +24,11 @@ type Scale struct {
 	// The largest comes first; each later one is smaller and newer.
 	Wishes []ScaleWish `json:"wishes,omitempty"`
 	Rising *Timer      `json:"rising,omitempty"` // more is wished for; the group grows when it ends
-	Grown  *Timer      `json:"grown,omitempty"`  // no further growth before
-	Shrunk *Timer      `json:"shrunk,omitempty"` // no shrinking before
-	Pace   *Timer      `json:"pace,omitempty"`   // the wish is not written anew before
+	// Growths within the last scale.up.every, the oldest first: scale.up.step is for all of them
+	// together.
+	Growths []ScaleGrowth `json:"growths,omitempty"`
+	Shrunk  *Timer        `json:"shrunk,omitempty"` // no shrinking before
+	Pace    *Timer        `json:"pace,omitempty"`   // the wish is not written anew before
 	// Scheduled is what the schedule has put in force; nil: nothing yet. Waits is why the change that
 	// has come since does not shrink the group yet; "" if none waits.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
@@ -39,6 +41,13 @@ type Scale struct {
 // ScaleWish is a size that load has asked for.
 type ScaleWish struct {
 	Size   int   `json:"size"`
+	Counts Timer `json:"counts"`
+}
+
+// ScaleGrowth is a growth that load has asked for. It counts until its timer ends.
+type ScaleGrowth struct {
+	From   int   `json:"from"` // the size before
+	By     int   `json:"by"`
 	Counts Timer `json:"counts"`
 }
 
@@ -89,13 +98,17 @@ var AllScaleStays = []ScaleStays{
 // The names of the timers of Scale.
 const (
 	TimerScaleRising = "scale_rising"
-	TimerScaleGrown  = "scale_grown"
 	TimerScaleShrunk = "scale_shrunk"
 	TimerScalePace   = "scale_pace"
 )
 
 // TimerName is the name of the timer of a wish.
 func (w ScaleWish) TimerName() string { return fmt.Sprintf("scale_wish_%d", w.Counts.Start.UnixNano()) }
+
+// TimerName is the name of the timer of a growth.
+func (g ScaleGrowth) TimerName() string {
+	return fmt.Sprintf("scale_growth_%d", g.Counts.Start.UnixNano())
+}
 
 // timers adds the timers of a group's scale.
 func (s *Scale) timers(add func(string, *Timer)) {
@@ -105,8 +118,10 @@ func (s *Scale) timers(add func(string, *Timer)) {
 	for i := range s.Wishes {
 		add(s.Wishes[i].TimerName(), &s.Wishes[i].Counts)
 	}
+	for i := range s.Growths {
+		add(s.Growths[i].TimerName(), &s.Growths[i].Counts)
+	}
 	add(TimerScaleRising, s.Rising)
-	add(TimerScaleGrown, s.Grown)
 	add(TimerScaleShrunk, s.Shrunk)
 	add(TimerScalePace, s.Pace)
 }

@@ -199,6 +199,7 @@ type Silent struct {
 	Provider string `json:"provider,omitempty"`
 	Balancer string `json:"balancer,omitempty"`
 	Why      string `json:"why"`
+	Refused  bool   `json:"refused,omitempty"` // it refuses the coordinator's credentials
 }
 
 // SeenReplica is a replica that was at work.

@@ -60,8 +60,8 @@ func (g *Group) Sources() (names []string) {
 // ScaleUp bounds how a group grows.
 type ScaleUp struct {
 	Window Duration `json:"window,omitempty"` // for so long more is wished for first
-	Step   Amount   `json:"step,omitempty"`   // at most so many at once; 0: DefaultUpStep
-	Every  Duration `json:"every,omitempty"`  // and as often; 0: DefaultUpEvery
+	Step   Amount   `json:"step,omitempty"`   // at most so many; 0: DefaultUpStep
+	Every  Duration `json:"every,omitempty"`  // in this time; 0: DefaultUpEvery
 }
 
 // ScaleDown bounds how a group shrinks.
@@ -239,9 +239,11 @@ var scaleFields = []Field{
 		func(s *ScaleSpec) bool { return s.Tolerance >= 0 && s.Tolerance <= 50 }),
 	scaleDuration("scale.up.window", "0s", "AUTO-2", "For how long load has to ask for more before the group grows.",
 		0, time.Hour, func(s *ScaleSpec) Duration { return s.Up.Window }),
-	scaleStep("scale.up.step", "100%", "The most instances, or the percentage of the size, that are added at once.",
+	scaleStep("scale.up.step", "100%",
+		"The most instances, or the percentage of the size, that are added within scale.up.every.",
 		func(s *ScaleSpec) Amount { return s.Complete().Up.Step }),
-	scaleDuration("scale.up.every", "30s", "AUTO-2", "How long after growing the group may grow again.",
+	scaleDuration("scale.up.every", "30s", "AUTO-2",
+		"Within any span of this length the group grows by no more than scale.up.step, in one change or several.",
 		time.Second, time.Hour, func(s *ScaleSpec) Duration { return s.Complete().Up.Every }),
 	scaleDuration("scale.down.window", "5m", "AUTO-2",
 		"The group shrinks to the largest size that load has asked for within this time.",

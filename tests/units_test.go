@@ -30,3 +30,22 @@ func TestUnitsAreStartedAgainHoweverOftenTheyFail(t *testing.T) {
 		}
 	}
 }
+
+// Where the kernel ends a part of a server, or a workload, for want of memory, and where the
+// service ends, systemd ends nothing else: the other part goes on, and so do machines and
+// workloads.
+//
+// proves DAY-1, DAY-4
+func TestUnitsEndNothingBeside(t *testing.T) {
+	for _, name := range []string{"leasehold-server", "leasehold-agent"} {
+		text, err := os.ReadFile("../packaging/" + name + ".service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"OOMPolicy=continue", "KillMode=process", "Type=notify"} {
+			if !strings.Contains(string(text), "\n"+line+"\n") {
+				t.Errorf("%s.service lacks %s", name, line)
+			}
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package upgrade
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +104,70 @@ func TestADiskThatHangsHoldsUpNoReport(t *testing.T) {
 			end()
 			if s := b.place.read(); s.Trial != nil {
 				t.Errorf("recorded: %+v", s.Trial)
+			}
+		})
+	}
+}
+
+// A state that cannot be read when an offer comes may have another version that runs here, and that
+// this offer is over: nothing is fetched, and nothing takes its place, until it is read.
+//
+// proves PROV-7
+func TestAnOfferWhileTheStateCannotBeRead(t *testing.T) {
+	const program = "#!/bin/sh\nexit 0\n"
+	for name, c := range map[string]struct {
+		unreadable func(path string) error
+		readable   string // later; "": never
+		ready      bool   // the offer is taken then
+		why        string // of the outcome
+	}{
+		"the offer is over": {
+			unreadable: func(path string) error { return os.Symlink(path, path) },
+			readable:   `{"schema": 1, "last": {"token": "one", "result": "back", "why": "it was no good"}}`,
+			why:        "it was no good",
+		},
+		"it is taken": {
+			unreadable: func(path string) error { return os.Symlink(path, path) },
+			readable:   `{"schema": 1, "current": {"file": "leasehold-agent-0123456789abcdef"}}`, ready: true,
+		},
+		"a newer agent's": {
+			unreadable: func(path string) error { return os.WriteFile(path, []byte(`{"schema": 2}`), 0o600) },
+			why:        "schema 2 is newer than this agent's, 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.serve(program)
+			if err := os.Mkdir(b.place.Dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := b.place.path(stateFile)
+			if err := c.unreadable(path); err != nil {
+				t.Fatal(err)
+			}
+			m, end := b.manager()
+			o := b.offer("one", b.statement("v1.1.0", program))
+			m.Want(&o)
+			if c.readable != "" {
+				if m.Ready() || b.asked.Load() != 0 {
+					t.Error("it is fetched while the state is not known")
+				}
+				err := os.WriteFile(path+".readable", []byte(c.readable), 0o600)
+				if err = errors.Join(err, os.Rename(path+".readable", path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.await(m, "an outcome", func() bool { return m.Ready() || m.Last() != nil })
+			if m.Ready() != c.ready || !c.ready && !strings.Contains(m.Last().Why, c.why) {
+				t.Errorf("ready %t, last %+v", m.Ready(), m.Last())
+			}
+			end()
+			before := c.readable
+			if before == "" {
+				before = `{"schema": 2}`
+			}
+			if data, err := os.ReadFile(path); err != nil || string(data) != before {
+				t.Errorf("the state was replaced by %s, %v", data, err)
 			}
 		})
 	}

@@ -81,6 +81,7 @@ type Manager struct {
 	mu        sync.Mutex
 	token     string    // of the offer that is wanted; "": none is
 	state     state     // its parts are replaced, and never changed
+	known     bool      // the state is what the disk has: until then nothing is written
 	ready     *trial    // downloaded, and to be tried
 	trial     *Trial    // recorded
 	beginning bool      // it is being recorded, or undone
@@ -94,9 +95,9 @@ func New(place *Place, deps Deps) *Manager {
 	if deps.Pause == 0 {
 		deps.Pause = pause
 	}
-	return &Manager{
-		place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1), state: place.read(),
-	}
+	m := &Manager{place: place, deps: deps, offers: make(chan *Offer, 1), changed: make(chan struct{}, 1)}
+	m.state, m.known = place.load()
+	return m
 }
 
 // Want says which version is offered, nil if none is, and may be told the same again. A download
@@ -191,6 +192,9 @@ func (m *Manager) Run(ctx context.Context) {
 
 // take verifies an offer and downloads its program.
 func (m *Manager) take(ctx context.Context, o Offer) {
+	if over := m.learn(ctx, o); over {
+		return
+	}
 	st, p, err := m.choose(o)
 	if err != nil {
 		m.conclude(o.Token, Outcome{Token: o.Token, Version: st.Version, Result: Refused, Why: err.Error()})
@@ -220,6 +224,41 @@ func (m *Manager) take(ctx context.Context, o Offer) {
 	m.signal()
 }
 
+// learn reads the state again where it could not be read when the agent started: it may have
+// another version that runs here, or that this offer is over. It reports whether the offer is over,
+// also because the state stays unknown: what is written then would take its place.
+func (m *Manager) learn(ctx context.Context, o Offer) (over bool) {
+	for {
+		s, known, until := m.learned()
+		if !known {
+			var why error
+			if s, known, why = m.place.open(); !known {
+				if errors.Is(why, errNewer) || !time.Now().Before(until) {
+					m.conclude(o.Token, Outcome{Token: o.Token, Result: Failed, Why: "state of agent upgrades: " + why.Error()})
+					return true
+				}
+				select {
+				case <-ctx.Done():
+					return true
+				case <-time.After(m.deps.Pause):
+				}
+				continue
+			}
+			m.mu.Lock()
+			m.state, m.known = s, true
+			m.signal()
+			m.mu.Unlock()
+		}
+		return s.Last != nil && s.Last.Token == o.Token
+	}
+}
+
+func (m *Manager) learned() (s state, known bool, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state, m.known, m.until
+}
+
 func (m *Manager) present() state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,11 +272,13 @@ func (m *Manager) stateFor(token string) (state, bool) {
 	return m.state, m.token == token
 }
 
-// keep writes the state as it is by then.
+// keep writes the state as it is by then, unless it is not known what it would take the place of.
 func (m *Manager) keep() {
 	m.disk.Lock()
 	defer m.disk.Unlock()
-	m.place.save(m.present())
+	if s, known, _ := m.learned(); known {
+		m.place.save(s)
+	}
 }
 
 // conclude remembers how an offer ended, so that it is not taken again.

@@ -108,22 +108,33 @@ func (p *Place) read() state {
 // load is read, and reports whether the state is known. It is not if the file cannot be read now,
 // or a newer agent wrote it. A damaged file says nothing, and never will.
 func (p *Place) load() (s state, known bool) {
-	data, err := os.ReadFile(p.path(stateFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, true
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-		known = s.Schema <= stateSchema
-		if !known {
-			err = fmt.Errorf("schema %d is newer than this agent's %d", s.Schema, stateSchema)
-		}
-	}
+	s, known, err := p.open()
 	if err != nil {
 		p.Log.Warn("state of agent upgrades is not known: the installed program runs", "error", err)
-		return state{}, known
 	}
-	return s, true
+	return s, known
+}
+
+// errNewer means that a newer agent wrote the state: this one will never know it.
+var errNewer = errors.New("is newer than this agent's")
+
+// open is load, and returns why the state is left out.
+func (p *Place) open() (s state, known bool, err error) {
+	data, err := os.ReadFile(p.path(stateFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return state{}, true, nil
+	case err != nil:
+		return state{}, false, err
+	}
+	err = json.Unmarshal(data, &s)
+	switch {
+	case s.Schema > stateSchema:
+		return state{}, false, fmt.Errorf("schema %d %w, %d", s.Schema, errNewer, stateSchema)
+	case err != nil:
+		return state{}, true, err
+	}
+	return s, true, nil
 }
 
 func (p *Place) write(s state) error {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/agent/held"
 )
 
 // EnvTrial names the file that an agent on trial creates once it is acknowledged. Such an agent
@@ -155,9 +157,14 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("it could not be started: %w", err)
+	process, err := held.Start(cmd)
+	if err != nil {
+		return notStarted(err)
 	}
+	judging, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	started := make(chan error, 1)
+	go func() { started <- process.LetGo(judging) }() // the disk may hold it up
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	leave := t.Leave
@@ -173,6 +180,9 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		turn()
 		select {
 		case err := <-ended:
+			if why := <-started; why != nil {
+				return notStarted(why)
+			}
 			_, missing := os.Stat(ack)
 			switch {
 			case err != nil:
@@ -183,6 +193,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			return nil
 		case <-asked:
 			asked, t.asked = nil, time.Now()
+			p.Log.Info("new version of the agent is told to end", "version", t.state.Trial.Version)
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			if !leaving {
 				late.Reset(t.end())
@@ -212,6 +223,8 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 		}
 	}
 }
+
+func notStarted(why error) error { return fmt.Errorf("it could not be started: %w", why) }
 
 // Acknowledged tells the judge of an agent on trial that it was acknowledged.
 func Acknowledged(file string) error {

@@ -2,11 +2,11 @@ package workload
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/leasehold/leasehold/provider"
 )
@@ -14,27 +14,16 @@ import (
 // ownVariables are for Leasehold's own programs only.
 var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOLD_SECRETS_KEY"}
 
-// begin starts a process in its own process group that writes its output to a file, so that it
-// needs no agent. It returns what a later agent must know of it.
-func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	rec, err := c.start(cmd, vars, out)
-	return cmd, rec, err
-}
-
-func (c Config) start(cmd *exec.Cmd, vars map[string]string, out *os.File) (record, error) {
-	cmd.Dir = c.Dir
-	cmd.Env = c.environment(vars)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return record{}, err
+// begin starts a process, as hold does, that is let go at once. It returns what a later agent must
+// know of it. If the disk holds the program up until ctx ends, the process waits for it.
+func (c Config) begin(
+	ctx context.Context, argv []string, vars map[string]string, out *os.File,
+) (*exec.Cmd, record, error) {
+	h, err := c.hold(ctx, argv, vars, out)
+	if err != nil {
+		return nil, record{}, err
 	}
-	rec := record{Boot: c.Boot, Kernel: kernelBoot(), PID: cmd.Process.Pid}
-	if s, err := readStat(rec.PID); err == nil {
-		rec.Start = s.start
-	}
-	return rec, nil
+	return h.cmd, h.rec, h.letGo(ctx)
 }
 
 // environment returns the agent's, without what is the agent's own business, and with the group's

@@ -26,7 +26,7 @@ func Command(ctx context.Context, cfg Config, deps Deps, run []string, vars map[
 		return fmt.Errorf("run command: %w", err)
 	}
 	defer out.Close()
-	cmd, rec, err := cfg.begin(argv, vars, out)
+	cmd, rec, err := cfg.begin(ctx, argv, vars, out)
 	if err != nil {
 		return fmt.Errorf("run command: %w", err)
 	}

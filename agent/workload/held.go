@@ -2,115 +2,73 @@ package workload
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/agent/held"
 )
 
-// A workload is recorded before it runs: an agent that is killed in between would be followed by
-// one that starts a second. So its process is this program at first, held back by a pipe. When the
-// record is written it is let go, and becomes the workload, with the same process ID and start
-// time. If the agent ends before, the pipe breaks, and the process ends without having run
-// anything.
-
-const (
-	// heldName is the first argument of a process that is held.
-	heldName = "leasehold-held-workload"
-	// Its descriptors: where it is let go, and where it says why it could not become the workload.
-	heldGate, heldAnswer = 3, 4
-)
-
-func init() { //nolint:gochecknoinits // before anything else of whichever program this is
-	if len(os.Args) > 2 && os.Args[0] == heldName {
-		os.Exit(become(os.Args[1], os.Args[2:])) //nolint:forbidigo // it is no agent: it becomes a workload
-	}
+// heldProcess is one that waits to become a program.
+type heldProcess struct {
+	*held.Process
+	cmd *exec.Cmd
+	rec record
 }
 
-// become waits to be let go, and makes this process the program at a path. It returns only if that
-// is not to be, or fails.
-func become(path string, argv []string) (code int) {
-	syscall.CloseOnExec(heldGate)
-	syscall.CloseOnExec(heldAnswer)
-	gate, answer := os.NewFile(heldGate, "gate"), os.NewFile(heldAnswer, "answer")
-	if _, err := io.ReadFull(gate, make([]byte, 1)); err != nil {
-		return 0 // the agent has ended, or has changed its mind
-	}
-	err := syscall.Exec(path, argv, os.Environ())
-	_, _ = fmt.Fprintf(answer, "exec %s: %s", path, err)
-	return 127
-}
-
-// held is a process that waits to become the workload.
-type held struct {
-	cmd    *exec.Cmd
-	rec    record
-	gate   *os.File
-	answer *os.File
-}
-
-// hold starts a process that becomes a program once it is let go. It returns an error if there is
-// no such program.
-func (c Config) hold(argv []string, vars map[string]string, out *os.File) (_ *held, err error) {
-	program := exec.Command(argv[0])
-	if program.Err != nil {
-		return nil, program.Err
-	}
-	var pipes [4]*os.File
-	defer func() {
-		for i, f := range pipes {
-			if child := i == 0 || i == 3; f != nil && (child || err != nil) {
-				_ = f.Close()
-			}
-		}
-	}()
-	if pipes[0], pipes[1], err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	if pipes[2], pipes[3], err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = append([]string{heldName, program.Path}, argv...)
-	cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
-	rec, err := c.start(cmd, vars, out)
+// hold starts a process that becomes a program once it is let go, in its own process group. It
+// writes its output to a file, so that it needs no agent. It returns an error if there is no such
+// program, or if ctx ends while the disk is asked for it.
+func (c Config) hold(ctx context.Context, argv []string, vars map[string]string, out *os.File) (*heldProcess, error) {
+	cmd, err := command(ctx, argv)
 	if err != nil {
 		return nil, err
 	}
-	return &held{cmd: cmd, rec: rec, gate: pipes[1], answer: pipes[2]}, nil
+	cmd.Dir = c.Dir
+	cmd.Env = c.environment(vars)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p, err := held.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	rec := record{Boot: c.Boot, Kernel: kernelBoot(), PID: cmd.Process.Pid}
+	if s, err := readStat(rec.PID); err == nil {
+		rec.Start = s.start
+	}
+	return &heldProcess{Process: p, cmd: cmd, rec: rec}, nil
 }
 
-// letGo has the process become the workload. If the disk holds that up, it may still become so when
+// command looks for the program, which a disk may hold up.
+func command(ctx context.Context, argv []string) (*exec.Cmd, error) {
+	found := make(chan *exec.Cmd, 1)
+	go func() { found <- exec.Command(argv[0], argv[1:]...) }()
+	select {
+	case cmd := <-found:
+		return cmd, cmd.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// letGo has the process become the program. If the disk holds that up, it may still become so when
 // ctx has ended.
-func (h *held) letGo(ctx context.Context) error {
-	defer h.answer.Close()
-	_, err := h.gate.Write([]byte{1})
-	if err = errors.Join(err, h.gate.Close()); err != nil {
+func (h *heldProcess) letGo(ctx context.Context) error {
+	err := h.LetGo(ctx)
+	if err != nil {
 		h.reap()
-		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = h.answer.SetReadDeadline(time.Unix(1, 0)) })()
-	why, err := io.ReadAll(h.answer) // ends with exec
-	if len(why) > 0 {
-		h.reap()
-		return errors.New(string(why))
-	}
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("start process: %w", err)
-	}
-	return nil
+	return err
 }
 
 // drop ends a process that was not let go.
-func (h *held) drop() {
-	_ = errors.Join(h.gate.Close(), h.answer.Close()) // of pipes
+func (h *heldProcess) drop() {
+	h.Drop()
 	h.reap()
 }
 
-func (h *held) reap() {
+func (h *heldProcess) reap() {
 	_ = signalGroup(h.rec.PID, syscall.SIGKILL) // it has run nothing
 	_ = h.cmd.Wait()
 }

@@ -223,7 +223,9 @@ func (h *Hook) begin(ctx context.Context, d Drain, first hookRecord) (*process, 
 		case <-ctx.Done():
 		}
 	}
-	p, err := h.launch(ctx, d)
+	timed, cancel := context.WithTimeout(ctx, d.left(first.Begun))
+	defer cancel()
+	p, err := h.launch(timed, d)
 	if err != nil {
 		h.records.put(nil)
 	}
@@ -298,7 +300,7 @@ func (h *Hook) launch(ctx context.Context, d Drain) (*process, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	cmd, rec, err := h.cfg.begin(argv, d.Vars, out)
+	cmd, rec, err := h.cfg.begin(ctx, argv, d.Vars, out)
 	if err != nil {
 		return nil, err
 	}

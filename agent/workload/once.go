@@ -29,7 +29,7 @@ func (c Config) RunOnce(ctx context.Context, argv []string, vars map[string]stri
 		return nil, fmt.Errorf("make pipe: %w", err)
 	}
 	defer r.Close()
-	cmd, rec, err := c.begin(argv, vars, w)
+	cmd, rec, err := c.begin(ctx, argv, vars, w)
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}

@@ -312,7 +312,7 @@ func (r *Runner) launch(ctx context.Context, run []string, vars map[string]strin
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w output: the disk answered too late", ErrWaits)
 	}
-	h, err := r.cfg.hold(argv, vars, out)
+	h, err := r.cfg.hold(ctx, argv, vars, out)
 	if err != nil {
 		return fmt.Errorf("start workload: %w", err)
 	}

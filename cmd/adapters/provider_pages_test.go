@@ -42,6 +42,7 @@ func blocksIn(text, language string) (out []string) {
 func TestThePagesOfProviders(t *testing.T) {
 	for name, notShown := range map[string][]string{
 		"ec2": {"launch_template"}, "libvirt": {"kernel", "initrd", "cmdline", "vcpus", "memory"}, "openstack": nil,
+		"lxd": {"disk", "profiles"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := "../../docs/providers/" + name + ".md"
@@ -55,8 +56,13 @@ func TestThePagesOfProviders(t *testing.T) {
 			}
 			var p provider.Provider
 			var settings map[string]any // of the last group
-			for _, group := range files[1:] {
-				p, settings = shown(t, files[0], group)
+			var providers string        // the last file of providers
+			for _, file := range files {
+				if strings.Contains("\n"+file, "\nproviders:\n") {
+					providers = file
+					continue
+				}
+				p, settings = shown(t, providers, file)
 			}
 			var schema struct{ Properties map[string]any }
 			if err := json.Unmarshal(p.Capabilities().Settings, &schema); err != nil || len(schema.Properties) < 5 {

@@ -63,7 +63,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	versions, err := c.programsOf(stateDir, version, log)
+	versions, err := c.programsOf(ctx, stateDir, version, log)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ type programs struct {
 }
 
 // programsOf ends an upgrade that an earlier run left unfinished. It does not return if another
-// program is to run in place of this one.
-func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (programs, error) {
+// program is to run in place of this one. If ctx ends first this one goes on, to end in order.
+func (c *Cmd) programsOf(ctx context.Context, stateDir string, version Version, log *slog.Logger) (programs, error) {
 	keys, err := releaseKeys(c.ReleaseKey)
 	if err != nil { // the workload must not suffer for it
 		log.Error("no offered version will be installed, and none runs: the release keys cannot be read", "error", err)
@@ -46,7 +46,10 @@ func (c *Cmd) programsOf(stateDir string, version Version, log *slog.Logger) (pr
 		return p, os.Unsetenv(upgrade.EnvTrial) // it is of this process alone
 	}
 	if next := p.place.Start(); next != "" {
-		err := become(next, append([]string{next}, upgrade.Arguments(os.Args)...), os.Environ())
+		err := become(ctx, next, append([]string{next}, upgrade.Arguments(os.Args)...), os.Environ())
+		if ctx.Err() != nil {
+			return p, nil
+		}
 		log.Warn("installed program runs: the one that the agent was upgraded to does not start", "error", err)
 		p.place.Forget()
 	}
@@ -128,29 +131,47 @@ func (p programs) ended(
 		default:
 		}
 	})
-	if ctx.Err() != nil { // the agent was told to end
+	if err == nil {
+		t.Wait() // the next program would interrupt it
+		err = p.goOn(ctx, t, next, args, append(os.Environ(), service.Environ()...))
+	}
+	if ctx.Err() != nil {
+		p.log.Info("agent was told to end during the trial of a version")
 		stopping, cancel := context.WithDeadline(context.WithoutCancel(ctx), t.LastStop())
 		defer cancel()
 		return last(stopping)
 	}
-	if err != nil {
-		return err
-	}
-	t.Wait() // the next program would interrupt it
-	environ := append(os.Environ(), service.Environ()...)
+	return err
+}
+
+// goOn makes this process the next program, or this one again if that does not start. It returns
+// only if neither does, or if ctx has ended.
+func (p programs) goOn(ctx context.Context, t *upgrade.Trial, next string, args, environ []string) error {
 	if next != "" {
-		err := become(next, append([]string{next}, args...), environ)
+		err := become(ctx, next, append([]string{next}, args...), environ)
+		if ctx.Err() != nil {
+			return err
+		}
 		p.log.Error("new version of the agent does not start", "error", err)
 		t.Undo(err)
 	}
 	self, err := os.Executable()
 	if err == nil {
-		err = become(self, os.Args, environ)
+		err = become(ctx, self, os.Args, environ)
 	}
-	return errors.Join(err, become("/proc/self/exe", os.Args, environ)) // the file may be gone, and the program is not
+	if ctx.Err() != nil {
+		return err
+	}
+	// The file may be gone, and the program is not.
+	return errors.Join(err, become(ctx, "/proc/self/exe", os.Args, environ))
 }
 
-// become replaces the program of this process. It returns only if it cannot.
-func become(program string, argv, environ []string) error {
+// become replaces the program of this process. It returns only if it cannot, or if ctx has ended.
+func become(ctx context.Context, program string, argv, environ []string) error {
+	again, err := supervised.BeforeExec(ctx)
+	if err != nil {
+		return err
+	}
+	defer again()
 	return fmt.Errorf("run %s: %w", program, syscall.Exec(program, argv, environ))
 }

@@ -341,6 +341,27 @@ func (c change) shrinks() bool {
 	return after < before
 }
 
+// A typed digit too many costs money before anybody sees it: growth of this kind is confirmed.
+const (
+	leapTimes = 10
+	leapBy    = 50 // instances
+)
+
+// leaps reports whether the group grows so much that the size may be a mistake.
+func (c change) leaps() bool {
+	if c.isNew() || c.before == nil || c.broken != nil {
+		return false
+	}
+	before, after := c.sizes()
+	return after >= leapTimes*before && after-before >= leapBy
+}
+
+// growing describes a much larger size, for the confirmation.
+func (c change) growing() string {
+	before, after := c.sizes()
+	return fmt.Sprintf("group %s grows from %d to %s", c.name, before, counted(after, "instance", "instances"))
+}
+
 // shrinking describes a smaller size, for the confirmation.
 func (c change) shrinking() string {
 	if c.isNew() {

@@ -3,9 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/docs"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -17,7 +17,7 @@ type Explain struct {
 // Run prints what happened to an instance or is going on in a group, why, and what blocks it. For
 // what is gone the journal is the source.
 func (c *Explain) Run(ctx context.Context, s *Session) error {
-	if p, known := promiseOf(strings.ToUpper(c.Name)); known && p.ID == c.Name {
+	if p, known := docs.PromiseOf(c.Name); known && p.ID == c.Name {
 		return s.showPromise(p)
 	}
 	if !isName(c.Name) {
@@ -30,7 +30,7 @@ func (c *Explain) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
-	if p, known := promiseOf(strings.ToUpper(c.Name)); known {
+	if p, known := docs.PromiseOf(c.Name); known {
 		return s.showPromise(p)
 	}
 	return s.unexplained(ctx, c.Name)
@@ -49,7 +49,7 @@ func (s *Session) unexplained(ctx context.Context, name string) error {
 			known = append(known, id)
 		}
 	}
-	for _, p := range promises() {
+	for _, p := range docs.Promises() {
 		known = append(known, p.ID)
 	}
 	what := fmt.Sprintf("no instance, group or rule %q, and nothing about it in the journal", name)

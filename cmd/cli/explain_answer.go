@@ -30,7 +30,7 @@ func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.Journal
 	case store.Draining:
 		until := ""
 		if d := i.Drain; d != nil {
-			until = ", until " + story.Clock(timerEnds(d.Timer), sc.now) + " at the latest"
+			until = ", until " + story.Clock(d.Timer.End(), sc.now) + " at the latest"
 		}
 		return fmt.Sprintf("%s is DRAINING %s%s, because %s%s", i.ID, since, until, partingReason(i, life), place)
 	case store.Deleting:

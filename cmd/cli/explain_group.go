@@ -24,7 +24,7 @@ type groupStory struct {
 	Now       []string        `json:"now"`     // work in progress
 	Blocked   []store.Blocked `json:"blocked"` // as the leader has recorded it
 	Computed  *computed       `json:"computed"`
-	NextLook  *look           `json:"next_look"`
+	NextLook  *story.Look     `json:"next_look"`
 	Decisions []storyLine     `json:"decisions"` // the last ones
 	Next      []string        `json:"next"`      // commands
 
@@ -241,13 +241,13 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	return lines
 }
 
-func groupLooks(sc *scene, told map[string]store.JournalEntry) []look {
-	looks := statusLooks(sc.status())
+func groupLooks(sc *scene, told map[string]store.JournalEntry) []story.Look {
+	looks := story.StatusLooks(sc.status())
 	for _, v := range sc.slots() {
-		looks = append(looks, slotLooks(v.Record)...)
+		looks = append(looks, story.SlotLooks(v.Record)...)
 	}
 	for _, i := range sc.instances() {
-		looks = append(looks, instanceLooks(i)...)
+		looks = append(looks, story.InstanceLooks(i)...)
 		looks = append(looks, suspectLooks(sc, i, verdictNow(sc, i.ID, told))...)
 	}
 	return looks

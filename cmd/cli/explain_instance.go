@@ -32,7 +32,7 @@ type instanceStory struct {
 	Otherwise string          `json:"otherwise,omitempty"`
 	Blocked   []store.Blocked `json:"blocked"`  // as the leader has recorded it
 	Computed  *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
-	NextLook  *look           `json:"next_look"`
+	NextLook  *story.Look     `json:"next_look"`
 	Next      string          `json:"next"` // a command
 
 	looks string

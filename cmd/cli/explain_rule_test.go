@@ -22,7 +22,7 @@ func TestEveryRuleCanBeExplained(t *testing.T) {
 			rows++
 		}
 	}
-	if got := len(promises()); got != rows || rows < 80 {
+	if got := len(docs.Promises()); got != rows || rows < 80 {
 		t.Errorf("%d rules are known, and docs/rules.md has %d rows", got, rows)
 	}
 	quoted, named := regexp.MustCompile(`"([A-Z]+-\d+)"`), map[string]string{}
@@ -51,7 +51,7 @@ func TestEveryRuleCanBeExplained(t *testing.T) {
 		t.Errorf("only %d rules are named in the code: was it looked at?", len(named))
 	}
 	for id, file := range named {
-		if _, known := promiseOf(id); !known {
+		if _, known := docs.PromiseOf(id); !known {
 			t.Errorf("%s names %s, and docs/rules.md has no such rule", file, id)
 		}
 	}
@@ -65,21 +65,6 @@ func TestNamesAreWordsOfTheirOwn(t *testing.T) {
 		if names(text, "web-0-a") != want {
 			t.Errorf("%q names web-0-a: %v, want %v", text, !want, want)
 		}
-	}
-}
-
-func TestNextLookIsTheFirstToCome(t *testing.T) {
-	looks := []look{
-		{At: noon.Add(time.Hour), What: "late"},
-		{At: noon.Add(-time.Second), What: "past"},
-		{At: noon.Add(time.Minute), What: "soon"},
-		{At: noon, What: "now"},
-	}
-	if l := firstLook(looks, noon); l == nil || l.What != "soon" {
-		t.Errorf("the next look is %v, want soon", l)
-	}
-	if l := firstLook(looks[:2], noon.Add(2*time.Hour)); l != nil {
-		t.Errorf("the next look is %v, and all are past", l)
 	}
 }
 

@@ -97,7 +97,7 @@ func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 
 // suspectLooks returns when a suspicion ends at the latest: the lease of a silent agent ends, and
 // counts once that is confirmed and no grace period runs.
-func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
+func suspectLooks(sc *scene, i store.Instance, v verdict) []story.Look {
 	if v.Verdict != store.Suspect || !i.Phase.Registered() {
 		return nil
 	}
@@ -105,30 +105,22 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 	settings := sc.content.Shard.Record.Settings
 	switch {
 	case v.Awaits == store.AwaitsList:
-		return []look{{
+		return []story.Look{{
 			At:   sc.now.Add(settings.ProviderPoll.D()),
 			What: "by then the provider has been asked about " + i.ID + " once more", Rule: "DET-12",
 		}}
 	case alive.Present() && alive.Record.State != store.StreamOpen:
-		by := alive.Record.Since.Add(ttl)
-		if alive.Record.State == store.StreamOverdue { // its lease was renewed one and a half intervals earlier
-			by = by.Add(-i.Spec.Report.Interval.D() * 3 / 2)
-		}
-		return []look{{
-			At: by,
-			What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; "+
-				"it is lost once that is confirmed and no grace runs", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17",
-		}}
+		return story.SilentLooks(i, alive.Record)
 	case v.Told == nil:
 		return nil
 	case v.Awaits == store.AwaitsCalm:
 		back := settings.ReconnectMax.D()
 		by := v.Told.Add(ttl + back + back/2 + time.Second)
-		return []look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " +
+		return []story.Look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " +
 			i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
 	default:
 		by := v.Told.Add(max(ttl, longestConfirmation))
-		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID +
+		return []story.Look{{At: by, What: "by then it is confirmed that the lease of " + i.ID +
 			" has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}
 	}
 }

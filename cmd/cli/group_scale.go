@@ -16,7 +16,7 @@ type GroupScale struct {
 	Until   string   `help:"For a group that follows its load: keep this size for (2h) or until (2026-05-01T08:00:00Z); without it, until the group is changed." placeholder:"WHEN"`
 	Auto    bool     `help:"Let the size follow the load again."`
 	Wait    bool     `help:"Wait until the group has this size."`
-	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
+	Confirm []string `help:"Confirm a smaller size, or one that is ten times as large, by naming the group." placeholder:"NAME"`
 }
 
 // Run changes the size. In a group whose size follows its load it holds over the load (AUTO-3).
@@ -44,8 +44,14 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	} else {
-		if ch.shrinks() {
-			act := ch.shrinking()
+		act := ""
+		switch {
+		case ch.shrinks():
+			act = ch.shrinking()
+		case ch.leaps():
+			act = ch.growing()
+		}
+		if act != "" {
 			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
 			}

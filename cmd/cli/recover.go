@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -232,6 +233,7 @@ func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err er
 	if known.Extras, err = readKind[store.Extra](ctx, s, s.keys(), store.KindExtras, at); err != nil {
 		return known, err
 	}
+	maps.DeleteFunc(known.Extras, func(_ string, x store.Extra) bool { return x.Foreign })
 	if known.Sessions, err = readKind[store.Alive](ctx, s, s.keys(), store.KindAlive, at); err != nil {
 		return known, err
 	}

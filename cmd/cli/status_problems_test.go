@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -174,8 +175,8 @@ func TestAGroupWithoutKeyAndStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := story.Problems(&st.Shard, noon); len(found) != 1 ||
-		found[0] != (problem{About: "web", Rule: "SAFE-10", What: why, Next: "leasehold group apply -f web.yaml"}) {
+	want := []problem{{About: "web", Rule: "SAFE-10", What: why, Next: "leasehold group apply -f web.yaml"}}
+	if found := story.Problems(&st.Shard, noon); !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v", found)
 	}
 	t.Chdir(t.TempDir())

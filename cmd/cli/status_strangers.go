@@ -32,14 +32,15 @@ func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.R
 		}
 	}
 	for id, x := range extras {
-		// its record was deleted on purpose, and it is being removed
-		if _, heard := strays[id]; !heard && !recorded[id] && !x.Gone {
+		if _, heard := strays[id]; !heard && !recorded[id] {
 			x.Instance = id
-			all.Extras = append(all.Extras, x)
+			all.AddExtra(x)
 		}
 	}
 	slices.SortFunc(all.Strays, func(a, b store.Stray) int { return strings.Compare(a.Instance, b.Instance) })
-	slices.SortFunc(all.Extras, func(a, b store.Extra) int { return strings.Compare(a.Instance, b.Instance) })
+	for _, extras := range [][]store.Extra{all.Extras, all.Foreign} {
+		slices.SortFunc(extras, func(a, b store.Extra) int { return strings.Compare(a.Instance, b.Instance) })
+	}
 	return all, nil
 }
 

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/leasehold/leasehold/cmd/agentcmd"
 	"github.com/leasehold/leasehold/cmd/manual"
+	"github.com/leasehold/leasehold/cmd/supervised"
 )
 
 // version is set when a release is built.
@@ -78,10 +77,8 @@ func run(args []string) int {
 		}
 		return 0
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	ctx, stop := supervised.UntilTerminated(syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
 	if err := g.Run.Run(ctx, agentcmd.NewLogger(os.Stderr, g.LogLevel), agentcmd.Version(version)); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return exitFailed

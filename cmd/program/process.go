@@ -7,21 +7,18 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/leasehold/leasehold/cmd/supervised"
 )
 
 // UntilInterrupted returns a context that ends with the first terminating signal. A second one ends
 // the process at once.
-func UntilInterrupted() (ctx context.Context, stop context.CancelFunc) {
+func UntilInterrupted() (context.Context, context.CancelFunc) {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // ignored, as under nohup
 		ends = append(ends, syscall.SIGHUP) // when its terminal closes, the program ends in order, too
 	}
-	ctx, stop = signal.NotifyContext(context.Background(), ends...)
-	go func() {
-		<-ctx.Done()
-		stop()
-	}()
-	return ctx, stop
+	return supervised.UntilTerminated(ends...)
 }
 
 // OutliveOutput lets a service continue when its output is closed, as in "leasehold dev

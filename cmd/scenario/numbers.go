@@ -18,7 +18,7 @@ type series struct {
 	known       bool
 	from, to    float64
 	begun, over time.Duration
-	fails       bool
+	fails       int // so many events have it fail now
 }
 
 // at returns its value at a time since the beginning.
@@ -39,7 +39,7 @@ func (s *series) become(value float64, clock, over time.Duration) {
 
 func (s *series) ask(w *sim.World) (float64, error) {
 	switch {
-	case s.fails:
+	case s.fails > 0:
 		return 0, errors.New("it does not answer")
 	case !s.known:
 		return 0, errors.New("the scenario gives it no value yet")
@@ -134,8 +134,8 @@ func readNoNumber(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.lasting("Then it answers again.")
 	return source + " does not answer", d, func(st *stage) string {
 		s := st.numbers[source]
-		s.fails = true
-		st.later(d, func() { s.fails = false })
+		s.fails++
+		st.later(d, func() { s.fails-- })
 		return ""
 	}
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,5 +75,22 @@ expect: {size_changes: 1, size_turns: 0, converged: false}
 		"size_changes: 1, size_turns: 0", "size_changes: 0", 1)).Groups[0].Load
 	if l.Turns != 0 || l.Changes == 0 {
 		t.Errorf("without numbers of the agents it must not shrink: %+v", l)
+	}
+}
+
+// A source for which two events overlap answers again when both are over.
+//
+// proves AUTO-4
+func TestTwoSilencesOfASourceOverlap(t *testing.T) {
+	const curve = `
+length: 12m
+events:
+- {at: 1s, apply: queued.yaml}
+- {at: 3m, no_number: {from: queue, for: 2m}}
+- {at: 3m2s, number: {from: queue, value: 900}}
+- {at: 4m, no_number: {from: queue, for: 4m}}
+`
+	if shown := lines(play(t, curve)); !regexp.MustCompile(`(?m)^00:08.* AUTO-1 .*size 6 ->`).MatchString(shown) {
+		t.Errorf("it does not answer at 8m again:\n%s", shown)
 	}
 }

@@ -58,9 +58,10 @@ func runMember(ctx context.Context, place Place, r Record, log *slog.Logger, rea
 }
 
 // lostData returns why a member that the cluster knows must not start: it would vote without what
-// it has confirmed to the others.
+// it has confirmed to the others. A learner may vote as soon as its promotion was asked for, and
+// the others may believe that it still has what it has lost.
 func (p Place) lostData(r Record) error {
-	if r.Phase != joined || embedetcd.HasLog(p.etcd()) {
+	if r.Phase != joined && r.Phase != learning || embedetcd.HasLog(p.etcd()) {
 		return nil
 	}
 	return problem(fmt.Sprintf("on another host: leasehold server replace %s; if there is none, restore %s from a "+

@@ -185,6 +185,51 @@ func TestAMemberThatLostItsDataDoesNotStart(t *testing.T) {
 	}
 }
 
+// What a host that joins knows of itself says that it may vote before it asks for that: if its data
+// are lost before it hears that it does, its member is not made anew.
+//
+// proves DAY-1, SAFE-15
+func TestAMemberThatLostItsDataAsItWasPromotedDoesNotStart(t *testing.T) {
+	p, r := local(t)
+	t.Run("first", func(t *testing.T) { start(t, p, r) })
+	r.Phase = joining
+	if err := p.save(r); err != nil {
+		t.Fatal(err)
+	}
+	// The host dies as it asks: it hears no answer, and the promotion may have been done.
+	ctx, dies := context.WithCancel(t.Context())
+	dies()
+	c := &Command{}
+	c.LogLevel = "error"
+	if _, err := c.complete(ctx, &services.Host{Stderr: io.Discard}, p, r); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the promotion: %v", err)
+	}
+	r, err := p.load()
+	if err != nil || r.Phase != learning {
+		t.Fatalf("phase %q, %v", r.Phase, err)
+	}
+	t.Run("with its data", func(t *testing.T) { start(t, p, r) })
+	if err := p.lostData(r); err != nil {
+		t.Errorf("the server does not start with its data: %v", err)
+	}
+	if err := os.RemoveAll(p.etcd()); err != nil {
+		t.Fatal(err)
+	}
+	serves := func(string) { t.Error("it serves") }
+	var refused *services.Problem
+	for what, err := range map[string]error{
+		"the member": runMember(t.Context(), p, r, slog.New(slog.DiscardHandler), serves, supervised.Service{}),
+		"the server": p.lostData(r),
+	} {
+		if !errors.As(err, &refused) || !strings.Contains(refused.Next, "leasehold server replace a") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if embedetcd.HasLog(p.etcd()) {
+		t.Error("etcd made data anew")
+	}
+}
+
 // A first start that reached no other host leaves a directory, and no data: the next start asks the
 // cluster again who is in it.
 //

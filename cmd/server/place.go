@@ -46,7 +46,8 @@ type phase string
 
 const (
 	beginning phase = "beginning" // the first host: the cluster is being made
-	joining   phase = "joining"   // let in by another host: its member does not vote yet
+	joining   phase = "joining"   // let in by another host: its member has not served yet
+	learning  phase = "learning"  // its member has served: it catches up, or votes already
 	joined    phase = "joined"    // it is a member, and never again makes a cluster
 )
 
@@ -95,7 +96,7 @@ func (r Record) self() Peer {
 // endpoints are etcd's members, this host's first. One that does not vote yet answers nothing.
 func (r Record) endpoints() []string {
 	var out []string
-	if r.Phase != joining {
+	if r.Phase != joining && r.Phase != learning {
 		out = append(out, r.local(r.EtcdPort))
 	}
 	for _, m := range r.Members {

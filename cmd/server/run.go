@@ -101,7 +101,7 @@ func (p Place) enter(ctx context.Context, r Record) (Record, error) {
 			return r, explain(err)
 		}
 	}
-	if r.Phase == joined && len(r.Members) > 1 && p.wasRemoved(ctx, r) {
+	if (r.Phase == joined || r.Phase == learning) && len(r.Members) > 1 && p.wasRemoved(ctx, r) {
 		return r, p.removed(r)
 	}
 	return r, nil
@@ -158,7 +158,13 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 		if err := place.found(ctx, r, !c.NoShard); err != nil {
 			return r, err
 		}
-	case joining:
+	case joining, learning:
+		// From here on the cluster counts on what this member has: without its data it must not start
+		// again (SAFE-15), also if it votes and this host has not heard of it.
+		r.Phase = learning
+		if err := place.save(r); err != nil {
+			return r, err
+		}
 		log := h.Logger(c.LogLevel)
 		if err := place.promote(ctx, r, func(why string) {
 			log.Info("this host catches up with the others, and votes after that", "now", why)

@@ -42,12 +42,15 @@ func (m *model) drawGroup(s *screen, at *spot, now time.Time) {
 		s.wrapped(line{}, strings.TrimSpace(v.Row.Mark)+" ", v.Row.Now, style)
 	}
 	for _, p := range v.Problems {
-		s.problem(p, place{kind: ofEvents, group: at.group})
+		if !p.Held { // it is below, with what would free it
+			s.problem(p, place{kind: ofEvents, group: at.group})
+		}
 	}
 	for _, l := range v.Lines {
 		s.wrapped(line{}, "  ", l, plain)
 	}
 	s.blocked(v.Blocked)
+	s.look(v.Look, now)
 	s.grid(v.Cells)
 	s.change(&v, now)
 	s.load(&v, now)
@@ -71,14 +74,28 @@ func (s *screen) blocked(all []story.Blockage) {
 	}
 	s.title("why not yet")
 	for _, b := range all {
-		s.wrapped(line{}, "  ", b.What()+" ("+b.Rule+"): "+b.Why(), s.Notice)
-		if until := b.Until(); until != "" {
+		l := line{bad: true, name: b.Rule + b.What()}
+		if len(b.Instances) == 1 {
+			l.to = place{kind: ofInstance, group: b.Of.Group, instance: b.Instances[0]}
+		}
+		s.wrapped(l, "  ", b.What()+" ("+b.Rule+"): "+b.Why(), s.Notice)
+		command := b.Frees()
+		if until := b.Until(); until != "" && until != command {
 			s.wrapped(line{}, "    freed when: ", until, plain)
 		}
-		if c := reason.Command(&b.Blocked); c != "" {
-			s.wrapped(line{}, "    or by: ", c, plain)
+		if command != "" {
+			s.wrapped(line{}, "    freed by: ", command, plain)
 		}
 	}
+}
+
+// look says when something is decided next.
+func (s *screen) look(l *story.Look, now time.Time) {
+	if l == nil {
+		return
+	}
+	s.wrapped(line{}, "next look: ", fmt.Sprintf("in %s: %s (%s); at once when anything changes",
+		output.Span(l.At.Sub(now)), l.What, l.Rule), plain)
 }
 
 // grid shows a sign for each slot, in bands of zones.
@@ -163,6 +180,8 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		switch {
 		case why == "" && u.Now != "-":
 			why = u.Now
+		case why == "" && u.Replaces != "":
+			why = "in place of " + u.Replaces
 		case why != "" && u.Rule != "":
 			why = u.Rule + " " + why
 		}

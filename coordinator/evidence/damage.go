@@ -466,23 +466,3 @@ func (e *Evidence) groupGone(c *cache.Content, group string) bool {
 		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) ||
 			c.DeletedOnPurpose(keys.Status(group), 0))
 }
-
-// Extras returns at most so many machines without a record, in order of instance: see store.Extra.
-func (e *Evidence) Extras(c *cache.Content, most int) []store.Extra {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	ids := slices.Sorted(maps.Keys(e.extras))
-	now := e.cfg.Now()
-	var out []store.Extra
-	filled := fillings{}
-	for _, id := range ids[:min(len(ids), most)] {
-		x := e.extras[id]
-		e.judgeExtra(c, &x, filled)
-		out = append(out, store.Extra{
-			Schema: store.Schema, Instance: id, Group: x.Group, Provider: x.Provider, Zone: x.Zone, Ref: x.Ref,
-			State: x.State,
-			Since: now.UTC().Add(x.Since.Sub(now)).Round(time.Second), Gone: x.Gone,
-		})
-	}
-	return out
-}

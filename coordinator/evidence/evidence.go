@@ -52,7 +52,8 @@ type Evidence struct {
 	slotRoom  []store.Versioned[store.Slot]
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
-	tagged    map[string]map[string]bool // the extras by the group that their tag names
+	tagged    map[string]map[string]bool        // the extras by the group that their tag names
+	foreign   map[string]map[string]store.Extra // by provider and instance: see listForeign
 	// positions of machines in the list that is being recorded: of two with one name, the last
 	places map[string]int
 	listed map[string]bool // providers whose machines were listed in this term
@@ -95,6 +96,7 @@ func New(cfg Config) *Evidence {
 		places: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
+		foreign:  map[string]map[string]store.Extra{},
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
 		refusals: map[plan.Refused]refusal{}, counts: map[string]int{},
 		crowded: map[string]bool{}, traffic: newTraffic(cfg.Balancers),

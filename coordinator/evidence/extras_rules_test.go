@@ -40,6 +40,48 @@ func TestExtrasAsTheyAreWrittenDown(t *testing.T) {
 	}
 }
 
+// A machine without a record that the provider did not make is shown, and nothing is decided on it:
+// it is no extra machine, holds no slot as damage, and raises no doubt in Lists.
+//
+// proves PROV-4, REC-8, SAFE-15
+func TestForeignMachinesWithoutARecord(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(1, "web-0-bbbbbb")
+	w.lead()
+	list := func(machines ...provider.Machine) {
+		w.pass(store.DefaultShardSettings().ProviderPoll.D())
+		w.evidence.ListedBy("mem", w.now, machines, w.content)
+	}
+	foreign := func(instance, ref string) provider.Machine {
+		return provider.Machine{Instance: instance, Group: "web", Ref: ref, State: provider.StateRunning, Foreign: true}
+	}
+	first := w.now.Add(store.DefaultShardSettings().ProviderPoll.D())
+	for range 2 {
+		list(foreign("web-0-bbbbbb", "r"), foreign("web-1-cccccc", "b"), foreign("web-1-cccccc", "a"))
+	}
+	if s := w.evidence.Snapshot(w.content, []string{"web"}); len(s.Extras) > 0 {
+		t.Errorf("extra machines are %+v", s.Extras)
+	}
+	if d := w.group("web").Damaged; len(d) > 0 {
+		t.Errorf("damage is %+v", d)
+	}
+	want := []store.Extra{{
+		Schema: store.Schema, Instance: "web-1-cccccc", Group: "web", Provider: "mem", Ref: "a", State: "running",
+		Since: first, Foreign: true,
+	}}
+	if got := w.evidence.Extras(w.content, 10); !slices.Equal(got, want) {
+		t.Errorf("written down are\n%+v\nwant\n%+v", got, want)
+	}
+	list(foreign("web-1-cccccc", "a"), provider.Machine{Instance: "web-1-cccccc", Group: "web", Ref: "own"})
+	if got := w.evidence.Extras(w.content, 10); len(got) != 1 || got[0].Foreign || got[0].Ref != "own" {
+		t.Errorf("beside one that the provider made: %+v", got)
+	}
+	list()
+	if got := w.evidence.Extras(w.content, 10); len(got) > 0 {
+		t.Errorf("once they are gone: %+v", got)
+	}
+}
+
 // What is known of a machine without a record: its claim goes before its tag and its name.
 //
 // proves REC-8

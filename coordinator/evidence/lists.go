@@ -16,8 +16,13 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	e.mu.Lock()
 	byID := e.places
 	several := map[string][]int{} // machines of an instance that has more than one
+	foreign := map[string][]int{} // machines that the provider did not make
 	for i := range machines {
 		id := machines[i].Instance
+		if machines[i].Foreign {
+			foreign[id] = append(foreign[id], i)
+			continue
+		}
 		if first, there := byID[id]; there {
 			if several[id] == nil {
 				several[id] = []int{first}
@@ -26,14 +31,14 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 		byID[id] = i
 	}
-	wrong := e.disproved(name, byID)
+	wrong := e.disproved(name, byID, foreign)
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) {
 			continue
 		}
 		at, there := byID[id]
 		if there && several[id] != nil {
-			at = own(several[id], machines, c.Joined[id].Record)
+			at = own(several[id], machines, c.Instances[id].Record.Ref, c.Joined[id].Record)
 		}
 		old := w.sighting
 		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
@@ -45,13 +50,17 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 				now.State += " (" + m.Why + ")"
 			}
 			now.Copies = copies(several[id], at, machines, joined)
-			if begun.Before(w.copiesFrom) {
-				now.Copies = nil
-			}
 			if anothers(m, joined) {
 				now.Down, now.Address = false, "" // it says nothing about the machine that registered
 				now.State += " (another call's machine)"
 			}
+		}
+		for _, i := range foreign[id] {
+			now.Copies = append(now.Copies, plan.Copy{Ref: machines[i].Ref})
+		}
+		slices.SortFunc(now.Copies, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
+		if begun.Before(w.copiesFrom) {
+			now.Copies = nil
 		}
 		// two boots do not confirm each other
 		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
@@ -79,21 +88,31 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 	}
 	e.listExtras(name, machines, byID, c)
+	e.listForeign(name, machines, c)
 	clear(byID)
 	e.mu.Unlock()
 	e.cfg.Wake()
 }
 
 // own returns which of several machines belongs to the instance: the machine whose call's token was
-// used, or else a running one, so that a stopped copy says nothing about the instance.
-func own(several []int, machines []provider.Machine, joined store.Joined) int {
+// used, or else the one that the record names, or else a running one, so that a stopped copy says
+// nothing about the instance. While machines of several calls may register, the one that the record
+// names is only the first of them.
+func own(several []int, machines []provider.Machine, ref string, joined store.Joined) int {
+	rank := func(m *provider.Machine) (n int) {
+		registered := joined.Token != "" && m.Call == store.CallOf(joined.Token)
+		named := ref != "" && m.Ref == ref
+		for _, is := range []bool{registered, named && (registered || m.Call == ""), !m.State.Down(), named} {
+			n *= 2
+			if is {
+				n++
+			}
+		}
+		return n
+	}
 	best := several[0]
 	for _, i := range several {
-		m := &machines[i]
-		if joined.Token != "" && m.Call == store.CallOf(joined.Token) {
-			return i
-		}
-		if machines[best].State.Down() && !m.State.Down() {
+		if rank(&machines[i]) > rank(&machines[best]) {
 			best = i
 		}
 	}
@@ -125,7 +144,6 @@ func copies(several []int, own int, machines []provider.Machine, joined store.Jo
 			})
 		}
 	}
-	slices.SortFunc(list, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
 	return list
 }
 
@@ -137,12 +155,12 @@ func (e *Evidence) listedBy(name string, w *observed) bool {
 
 // disproved reports whether a List misses a machine whose agent has an open stream: then the
 // absence of others proves little.
-func (e *Evidence) disproved(name string, byID map[string]int) bool {
+func (e *Evidence) disproved(name string, byID map[string]int, foreign map[string][]int) bool {
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
 			continue
 		}
-		if _, there := byID[id]; !there {
+		if _, there := byID[id]; !there && foreign[id] == nil {
 			return true
 		}
 	}
@@ -160,7 +178,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 		}
 	}
 	for _, m := range machines {
-		if e.recorded(c, m.Instance) {
+		if m.Foreign || e.recorded(c, m.Instance) {
 			continue
 		}
 		x, seen := e.extras[m.Instance]

@@ -162,7 +162,8 @@ func TestEvidenceTellsSinceWhen(t *testing.T) {
 	}
 }
 
-// Of several machines of one instance the one whose call's token was used is the instance's.
+// Of several machines of one instance the one whose call's token was used is the instance's, or
+// else the one that its record names. One that the provider did not make never is.
 // Another one may go if a call of its own made it. What it is in tells nothing of the instance, and
 // before one of them has registered neither may go.
 //
@@ -175,9 +176,14 @@ func TestMachinesOfOneInstance(t *testing.T) {
 	}
 	own, crashed := machine("own", used, provider.StateRunning), machine("own", used, provider.StateCrashed)
 	spare := machine("b", "other", provider.StateCrashed)
+	foreign := func(ref string) provider.Machine {
+		return provider.Machine{Instance: "web-0", Ref: ref, State: provider.StateRunning, Foreign: true}
+	}
 	for name, test := range map[string]struct {
 		machines []provider.Machine
 		unjoined bool
+		ref      string // the record's
+		unlisted bool
 		want     string
 		down     bool
 		copies   []plan.Copy
@@ -210,6 +216,36 @@ func TestMachinesOfOneInstance(t *testing.T) {
 			machines: []provider.Machine{own, machine("", "other", provider.StateRunning)}, want: "own",
 			copies: []plan.Copy{{Call: "other"}},
 		},
+		"two without calls: the record's": {
+			ref: "own", machines: []provider.Machine{
+				machine("copy", "", provider.StateRunning), machine("own", "", provider.StateRunning),
+				machine("later", "", provider.StateRunning),
+			}, want: "own", copies: []plan.Copy{{Ref: "copy"}, {Ref: "later"}},
+		},
+		"two without calls: the record's has crashed": {
+			ref: "own", machines: []provider.Machine{
+				machine("copy", "", provider.StateRunning), machine("own", "", provider.StateCrashed),
+			}, want: "own", down: true, copies: []plan.Copy{{Ref: "copy"}},
+		},
+		"copied by hand, the record's last": {
+			ref: "own", machines: []provider.Machine{machine("b", used, provider.StateRunning), own}, want: "own",
+			copies: []plan.Copy{{Ref: "b", Call: used}},
+		},
+		"the record's was given up": {
+			ref: "b", machines: []provider.Machine{own, spare}, want: "own",
+			copies: []plan.Copy{{Ref: "b", Call: "other", Spare: true}},
+		},
+		"nothing registered, the record's has crashed": {
+			ref: "b", unjoined: true, machines: []provider.Machine{spare, own}, want: "own",
+			copies: []plan.Copy{{Ref: "b", Call: "other"}},
+		},
+		"foreign beside it": {
+			machines: []provider.Machine{foreign("a"), machine("own", "", provider.StateCrashed), foreign("z")}, want: "own",
+			down: true, copies: []plan.Copy{{Ref: "a"}, {Ref: "z"}},
+		},
+		"foreign alone": {
+			machines: []provider.Machine{foreign("a")}, unlisted: true, copies: []plan.Copy{{Ref: "a"}},
+		},
 		"only another call's": {machines: []provider.Machine{spare}, want: "b"},
 		"nothing registered": {
 			unjoined: true, machines: []provider.Machine{spare, own}, want: "own",
@@ -221,14 +257,17 @@ func TestMachinesOfOneInstance(t *testing.T) {
 		},
 	} {
 		w := newWorld(t)
-		w.run("web", "web-0")
+		rec := w.run("web", "web-0")
+		rec.Ref = test.ref
+		w.put(keys.Instance("web-0"), rec)
 		if !test.unjoined {
 			w.put(keys.Joined("web-0"), store.Joined{Schema: store.Schema, Instance: "web-0", Token: token})
 		}
 		w.lead()
 		w.evidence.ListedBy("mem", w.now, test.machines, w.content)
 		got := w.instance("web", "web-0").Sighting
-		if got.Ref != test.want || got.Down != test.down || !slices.Equal(got.Copies, test.copies) {
+		if got.Ref != test.want || got.Down != test.down || got.Listed == test.unlisted ||
+			!slices.Equal(got.Copies, test.copies) {
 			t.Errorf("%s: %+v, want %s, down %t, copies %v", name, got, test.want, test.down, test.copies)
 		}
 

@@ -42,7 +42,9 @@ func (e *Evidence) noteRefusal(rec store.Instance, err error, now time.Time) (re
 	case !errors.Is(err, provider.ErrQuota):
 		return false
 	}
-	e.refusals[of] = refusal{plan.Refusal{Why: err.Error(), Until: now.Add(refusedFor)}, kind}
+	e.refusals[of] = refusal{plan.Refusal{
+		Why: err.Error(), Credentials: kind == provider.Credentials, Until: now.Add(refusedFor),
+	}, kind}
 	e.wakeCreations(rec.Spec.Provider)
 	return true
 }

@@ -93,8 +93,8 @@ func (l *Leader) queried(now time.Time, e Queried) {
 	l.queries.forget(e.Key)
 }
 
-// nextQuery returns when to ask for the next metric, or zero.
-func (l *Leader) nextQuery() (next time.Time) {
+// NextQuery returns when to ask for the next metric, or zero.
+func (l *Leader) NextQuery() (next time.Time) {
 	for _, key := range l.queries.keys {
 		if a := l.queries.asks[key]; !a.running {
 			next = plan.Sooner(next, a.due)

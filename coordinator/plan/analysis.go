@@ -22,9 +22,10 @@ type awaited struct {
 	recorded    bool // since when the roll has waited for it
 }
 
-// analyzed reports whether external metrics judge the roll. They do not judge a rollback.
+// analyzed reports whether external metrics judge the roll. They do not judge a rollback, whether
+// the coordinator or an operator began it: the bad numbers may be what it ends.
 func (d *analysis) analyzed() bool {
-	return len(d.spec.Rollout.Analysis) > 0 && d.roll.rollout.Back == "" &&
+	return len(d.spec.Rollout.Analysis) > 0 && d.roll.rollout.Back == "" && !d.roll.toGood() &&
 		d.spec.Rollout.Strategy == store.StrategyProactive
 }
 

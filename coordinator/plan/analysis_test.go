@@ -56,3 +56,28 @@ func TestWhenAnAnalysisPausesTheDeadline(t *testing.T) {
 		}
 	}
 }
+
+// A number that is out of bounds neither holds up nor blames a rollback that an operator has
+// begun: it may be what the rollback ends.
+//
+// proves ROLL-5, FLAP-5
+func TestAnAnalysisDoesNotJudgeARollback(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) {
+			g.Size, g.Rollout.Analysis = 3, []store.Analysis{{From: "errors", Max: new(0.1)}}
+		})
+		w.place("a", 0, store.Running)
+		w.place("b", 1, store.Running, outdated)
+		w.place("c", 2, store.Running, outdated)
+		if back {
+			g := w.spec().Record
+			good := store.GoodSpec{Template: g.InstanceSpec().TemplateHash(), Spec: g.InstanceSpec()}
+			w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, LastGood: &good, Accepted: &g})
+		}
+		d := w.drafted()
+		if d.analysis.analyzed() == back || d.analysis.holdsUp() == back {
+			t.Errorf("rollback %t: judged %t", back, d.analysis.analyzed())
+		}
+	}
+}

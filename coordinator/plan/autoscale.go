@@ -13,6 +13,10 @@ const (
 	// loadFresh is how old the numbers of an instance may be, on our clock. Agents report their load
 	// every half minute.
 	loadFresh = 3 * time.Minute
+	// loadEvery is how often agents report their load, with some time for its way; a number is a mean
+	// of loadMean.
+	loadEvery = 35 * time.Second
+	loadMean  = time.Minute
 	// loadCovered is how much of its minute a window of load has to cover.
 	loadCovered = 30 * time.Second
 	// scalePace is how often a wish is judged: instances report one after the other, and each could
@@ -20,8 +24,8 @@ const (
 	scalePace = 5 * time.Second
 	// scaleNumbersEvery is how often the numbers of a wish that stands are written.
 	scaleNumbersEvery = 30 * time.Second
-	// mostWishes bounds the wishes that are remembered.
-	mostWishes = 12
+	// mostWishes bounds the wishes that are remembered, mostGrowths the growths.
+	mostWishes, mostGrowths = 12, 12
 )
 
 // scaler chooses the size of a group that follows its load or a schedule.
@@ -81,8 +85,7 @@ func (d *scaler) follow() {
 		d.tellSize(store.EffectSize, s.Size, size, wish.Numbers, "")
 		changed := d.timer(spec.Down.Every.D())
 		if s.Shrunk = &changed; size > s.Size {
-			grown := d.timer(spec.Up.Every.D())
-			s.Grown, s.Rising = &grown, nil
+			s.Growths, s.Rising = d.withGrowth(s.Growths, size, spec.Up.Every.D()), nil
 		}
 		s.Size = size
 	}
@@ -90,10 +93,14 @@ func (d *scaler) follow() {
 	d.showNumbers(&was, wish)
 }
 
-// showNumbers writes the numbers of a wish beside it, and of a wish that stands now and then.
+// showNumbers writes the numbers of a wish when the wish changes, or why one of them is missing;
+// else now and then.
 func (d *scaler) showNumbers(was *store.Scale, wish scale.Wish) {
 	s := d.scale
-	if samePart(was, s) && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
+	asShown := slices.EqualFunc(s.Numbers, wish.Numbers, func(a, b store.ScaleNumber) bool {
+		return a.Old == b.Old && (a.Why == "") == (b.Why == "") && (a.Why == query.NotAsked) == (b.Why == query.NotAsked)
+	})
+	if samePart(was, s) && asShown && d.now.Sub(s.At) < scaleNumbersEvery && !s.At.After(d.now) {
 		return
 	}
 	pace := d.timer(scalePace)
@@ -118,8 +125,14 @@ func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 		return true
 	}
 	st := scale.State{
-		Size: s.Size, Largest: s.Wish, Halted: d.holdsSize(),
-		MayGrow: over(store.TimerScaleGrown, &s.Grown), MayShrink: over(store.TimerScaleShrunk, &s.Shrunk),
+		Size: s.Size, Largest: s.Wish, Halted: d.holdsSize(), MayShrink: over(store.TimerScaleShrunk, &s.Shrunk),
+	}
+	s.Growths = d.growths(s.Growths)
+	for _, g := range s.Growths {
+		st.Added += g.By
+	}
+	if len(s.Growths) > 0 {
+		st.From = s.Growths[0].From
 	}
 	switch {
 	case s.Wish <= s.Size || wish.Unknown:
@@ -133,8 +146,8 @@ func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 		st.Risen = over(store.TimerScaleRising, &rising)
 	}
 	latest := s.Wish
-	if wish.Unknown {
-		latest = -1
+	if wish.Unknown || wish.Silent { // no number says that fewer would do
+		latest = max(latest, s.Size)
 	}
 	if s.Wishes = d.wished(s.Wishes, latest); len(s.Wishes) > 0 {
 		st.Largest = max(spec.Within(s.Wishes[0].Size), s.Wish)
@@ -142,32 +155,54 @@ func (d *scaler) state(spec *store.ScaleSpec, wish scale.Wish) scale.State {
 	return st
 }
 
-// wished adds a wish to those that count still, and drops those that do not; -1: nothing is known.
-// One that none before is smaller than takes their place. As long as nothing is known after all of
-// them have ended, the present size is taken for wished.
+// growths returns the part of a list that still counts.
+func (d *scaler) growths(list []store.ScaleGrowth) (kept []store.ScaleGrowth) {
+	for _, g := range list {
+		if due := d.ends(d.g.Due, g.TimerName(), &g.Counts); d.now.Before(due) {
+			kept = append(kept, g)
+			d.wake(due)
+		}
+	}
+	return kept
+}
+
+// withGrowth adds the growth to a size. Of too many, the two oldest become one, which counts as
+// long as the later one.
+func (d *scaler) withGrowth(list []store.ScaleGrowth, size int, every time.Duration) []store.ScaleGrowth {
+	from := d.scale.Size
+	list = append(slices.Clone(list), store.ScaleGrowth{From: from, By: size - from, Counts: d.timer(every)})
+	if len(list) > mostGrowths {
+		list[1].From, list[1].By = list[0].From, list[0].By+list[1].By
+		list = list[1:]
+	}
+	return list
+}
+
+// wished adds a wish to those that count still, and drops those that do not. One that none before
+// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the
+// load was not judged since, and the present size is taken for wished.
 func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	window := d.spec.Scale.Complete().Down.Window.D()
 	if window == 0 {
 		return nil
 	}
 	var kept []store.ScaleWish
+	left := time.Duration(0) // of the newest
 	for _, w := range list {
 		if due := d.ends(d.g.Due, w.TimerName(), &w.Counts); d.now.Before(due) {
-			kept = append(kept, w)
+			kept, left = append(kept, w), due.Sub(d.now)
 			d.wake(due)
 		}
 	}
-	if size < 0 {
-		if len(kept) > 0 {
-			return kept
-		}
-		size = d.spec.Size
+	if len(kept) == 0 || left < window-scaleNumbersEvery {
+		size = max(size, d.spec.Size)
 	}
 	for len(kept) > 0 && kept[len(kept)-1].Size < size {
 		kept = kept[:len(kept)-1]
 	}
-	// a tenth more, so that a wish that stands need not be written at each look
-	now := store.ScaleWish{Size: size, Counts: d.timer(window + window/10)}
+	// a tenth more, so that a wish that stands need not be written at each look, and at least as much
+	// that it is renewed before it ends
+	now := store.ScaleWish{Size: size, Counts: d.timer(window + max(window/10, 2*scalePace))}
 	if last := len(kept) - 1; last >= 0 && kept[last].Size == size {
 		if due := d.ends(d.g.Due, kept[last].TimerName(), &kept[last].Counts); due.Sub(d.now) > window {
 			return kept
@@ -236,6 +271,7 @@ func (d *scaler) load() scale.Load {
 				starts = true
 				for i, t := range targets {
 					if value, told := d.tells(m, t.Metric); told && t.From == "" {
+						value *= d.shareThen(d.now.Sub(since), m.ReportSeen.Sub(since))
 						load.Metrics[i].Warming = append(load.Metrics[i].Warming, value)
 					}
 				}
@@ -271,6 +307,19 @@ func (d *scaler) load() scale.Load {
 	return load
 }
 
+// shareThen is how much of what an instance tells it bore already when the others told their load
+// last: that is up to a report ago, and a mean of a minute. Load that has moved to it since is in
+// their numbers still, and would count twice. The instance is healthy for a while, and has told its
+// number when it was so for another.
+func (d *scaler) shareThen(healthy, told time.Duration) float64 {
+	then := min(loadMean, healthy-max(loadEvery, d.spec.Report.Interval.D()))
+	told = min(loadMean, told)
+	if then <= 0 || told <= 0 {
+		return 0
+	}
+	return min(1, then.Seconds()/told.Seconds())
+}
+
 // outside is what is known of a number from outside; nothing, of a metric that agents report.
 func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 	if t.From == "" {
@@ -283,7 +332,7 @@ func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 	}
 	o.Value, o.Known = r.Fresh(d.now)
 	if o.Why = r.Problem; !o.Known && o.Why == "" {
-		o.Why = "it was not asked for yet"
+		o.Why = query.NotAsked
 	}
 	return o
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
+	"github.com/leasehold/leasehold/coordinator/scale"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,6 +31,68 @@ func TestWhatHoldsASize(t *testing.T) {
 	})
 	if d.scaler.holdsSize() != store.ScaleStalled {
 		t.Error("a roll that has stopped does not hold the size")
+	}
+}
+
+// What drains since load asked for fewer holds up no growth, however long it takes, but there are
+// never more machines for that than at scale.max. What drains for another reason counts, and in a
+// group without scale everything does.
+//
+// proves AUTO-2, REC-18
+func TestLongDrainsHoldUpNoGrowth(t *testing.T) {
+	byCPU := func(most int) *store.ScaleSpec {
+		return &store.ScaleSpec{Max: most, Targets: []store.ScaleTarget{{Metric: store.MetricCPU, Value: 50}}}
+	}
+	for name, test := range map[string]struct {
+		scale  *store.ScaleSpec
+		leaves store.Purpose
+		want   string
+	}{
+		"load asked for fewer":   {byCPU(9), store.PurposeSize, "REC-3 +2, REC-3 +3"},
+		"as many as at max":      {byCPU(5), store.PurposeSize, "REC-3 +2"},
+		"more than at max":       {byCPU(4), store.PurposeSize, ""},
+		"an operator ordered it": {byCPU(9), store.PurposeOrder, ""},
+		"no load is followed":    {nil, store.PurposeSize, ""},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Scale = 4, 1, test.scale })
+		w.place("a", 0, store.Running)
+		w.place("b", 1, store.Running)
+		for i, id := range []string{"c", "d", "e"} {
+			w.place(id, 2+i, store.Draining, func(r *store.Instance) {
+				r.Leaves = test.leaves
+				r.Drain = &store.Drain{Token: "t", Timer: store.Timer{Start: w.now, For: store.Duration(time.Hour)}}
+			})
+		}
+		w.pass(0)
+		if got := w.briefly(); got != test.want {
+			t.Errorf("%s: planned %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// Load that moves to a new instance counts once: of what it tells counts what it bore already when
+// the others told theirs last.
+//
+// proves AUTO-2
+func TestLoadThatMovesCountsOnce(t *testing.T) {
+	const s = time.Second
+	for name, test := range map[string]struct {
+		every, healthy, told time.Duration
+		want                 float64
+	}{
+		"it has just got healthy":         {5 * s, 10 * s, 5 * s, 0},
+		"it told before it was healthy":   {5 * s, 40 * s, -5 * s, 0},
+		"the others have told since":      {5 * s, 65 * s, 40 * s, 0.75},
+		"the others tell whole minutes":   {5 * s, 95 * s, 80 * s, 1},
+		"it told long ago":                {5 * s, 80 * s, 20 * s, 1},
+		"agents report every two minutes": {120 * s, 150 * s, 60 * s, 0.5},
+	} {
+		spec := store.Group{Report: store.ReportSpec{Interval: store.Duration(test.every)}}
+		d := draftWith(func(d *draft) { d.spec = &spec })
+		if got := d.scaler.shareThen(test.healthy, test.told); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }
 
@@ -69,6 +133,22 @@ func TestWhichLoadCounts(t *testing.T) {
 		value, told := draftWith(func(d *draft) { d.now = epoch }).scaler.tells(m, test.metric)
 		if told != (test.want > 0 || w.CPUIdle || w.NetworkIdle) || told && value != test.want {
 			t.Errorf("%s: %v, %t; want %v", name, value, told, test.want)
+		}
+	}
+}
+
+// Why a number is missing is written as soon as that is known.
+//
+// proves AUTO-2
+func TestWhyANumberIsMissingIsShownAtOnce(t *testing.T) {
+	w := newTestWorld(t)
+	d := w.drafted()
+	d.scaler.scale = &store.Scale{At: d.now, Numbers: []store.ScaleNumber{{Metric: "queue", Old: true, Why: query.NotAsked}}}
+	for _, why := range []string{query.NotAsked, "unreachable: connection refused"} {
+		was := *d.scaler.scale
+		d.scaler.showNumbers(&was, scale.Wish{Numbers: []store.ScaleNumber{{Metric: "queue", Old: true, Why: why}}})
+		if got := d.scaler.scale.Numbers[0].Why; got != why {
+			t.Errorf("shown is %q, want %q", got, why)
 		}
 	}
 }

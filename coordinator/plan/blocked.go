@@ -15,19 +15,21 @@ func (d *status) blockRefused() {
 	if len(d.s.Refusals) == 0 {
 		return
 	}
-	waiting, why := map[Refused]int{}, map[Refused]string{}
+	waiting, refusals := map[Refused]int{}, map[Refused]Refusal{}
 	for _, m := range d.members {
 		if m.phase != store.Pending && m.phase != store.Creating {
 			continue
 		}
 		if of, r, refused := d.refusal(m); refused {
 			waiting[of]++
-			why[of] = r.Why
+			refusals[of] = r
 		}
 	}
 	for of, n := range waiting { // the list is sorted
 		d.block("PROV-5", task{work: store.WorkCreateMissing}, store.BlockedByRefusal,
-			store.BlockedFacts{Name: of.Provider, Count: n, Text: why[of]})
+			store.BlockedFacts{
+				Name: of.Provider, Count: n, Text: refusals[of].Why, Flag: refusals[of].Credentials,
+			})
 	}
 }
 

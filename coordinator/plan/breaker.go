@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -16,7 +18,9 @@ func (m *member) failsChecks() bool {
 
 // followBreaker opens the breaker while so many instances fail their checks that an external cause
 // is likely, and chooses one to heal as a probe (ROLL-7). It counts slots without a working
-// instance, except those that a drill has emptied (DAY-6).
+// instance, except those that a drill has emptied (DAY-6). The slot of a probe counts until an
+// instance in it is healthy: a probe that is being restarted or replaced has proved nothing, and
+// must not close the breaker.
 func (d *healing) followBreaker() {
 	if d.spec == nil || d.spec.Heal.MaxUnhealthy == nil {
 		return
@@ -24,9 +28,17 @@ func (d *healing) followBreaker() {
 	old := d.g.Status.Record.Breaker
 	count, most := 0, d.spec.Heal.MaxUnhealthy.Down(d.spec.Size)
 	var oldest *member
+	var probed *int // the slot of the last probe, while no instance in it is healthy
 	for _, sl := range d.order {
 		if sl.well > 0 {
 			continue
+		}
+		if old != nil && old.ProbeSlot != nil && *old.ProbeSlot == sl.number {
+			probed = old.ProbeSlot
+			if !slices.ContainsFunc(sl.members, func(m *member) bool { return m.failsChecks() && m.phase.Fills() }) {
+				count++ // its outcome is open
+				continue
+			}
 		}
 		for _, m := range sl.members {
 			if m.failsChecks() && m.phase.Fills() && !m.Record.Drilled(d.now) {
@@ -51,7 +63,7 @@ func (d *healing) followBreaker() {
 		d.tell("ROLL-7", effect(store.EffectBreakerOpened),
 			store.Cause{Kind: store.CauseManyFail, Count: count, Limit: most})
 	}
-	b.Count, b.Limit = count, most
+	b.Count, b.Limit, b.ProbeSlot = count, most, probed
 	d.breaker = &b
 	if after := d.spec.Storm.ProbeAfter.D(); after == 0 {
 		b.Next = nil
@@ -69,6 +81,6 @@ func (d *healing) followBreaker() {
 	t := d.timer(b.Next.For.D())
 	b.Next = &t
 	if oldest != nil {
-		b.Probe = oldest.ID()
+		b.Probe, b.ProbeSlot = oldest.ID(), new(oldest.slot.number)
 	}
 }

@@ -15,12 +15,14 @@ type budget struct {
 	shared  *sharedBudget   // with other groups; nil: none
 	room    *room           // room that the shard's limits leave; nil: there are no limits
 	drafted map[string]bool // keys of the instances that this plan creates
+	ending  []*member       // agents and workloads that a drill ends: see unavailable
 }
 
 // counts are the counts of managed members that budgets are based on: by phase, recorded and
 // drafted. Every step updates them, so that no decision has to count again.
 type counts struct {
 	machines int // existing and not dead: see expansion
+	shed     int // of these, those that drain because the group was too large: see mostFor
 	filled   int // slots
 	up       int // slots with an instance that has fully booted and is not down
 	well     int // slots with a healthy instance
@@ -36,6 +38,9 @@ func (f *fleet) add(m *member, by int) {
 	c, sl := &f.counts, m.slot
 	if m.countsAsMachine() {
 		c.machines += by
+		if m.shed() {
+			c.shed += by
+		}
 	}
 	if m.comingUp() {
 		c.creating += by
@@ -73,6 +78,11 @@ func (m *member) countsAsMachine() bool {
 	default:
 		return !m.dead()
 	}
+}
+
+// shed reports whether a member drains because the group was too large.
+func (m *member) shed() bool {
+	return m.Record.Phase == store.Draining && m.Record.LeavesBecause() == store.PurposeSize
 }
 
 // comingUp reports whether a member counts against max_creating. A member that failed to come up
@@ -148,7 +158,9 @@ func (d *budget) boundsOf(w store.WorkBudget) bounds {
 }
 
 // mostFor is how many machines may exist for one to be made in a slot. If the one before was
-// removed first, the limit is the one for the work that did so (REC-18).
+// removed first, the limit is the one for the work that did so (REC-18). Where the size follows the
+// load, what drains since load asked for fewer holds up no growth: a drain may last for hours
+// (AUTO-2). The group never has more machines for that than at scale.max.
 func (d *budget) mostFor(sl *slot) int {
 	var w store.WorkBudget
 	switch v := sl.Record.Vacated; {
@@ -158,7 +170,15 @@ func (d *budget) mostFor(sl *slot) int {
 	default:
 		w = d.spec.Budget.Heal
 	}
-	return d.spec.Size + d.spec.MaxExpansionFor(w)
+	expansion := d.spec.MaxExpansionFor(w)
+	most := d.spec.Size + expansion
+	if s := d.spec.Scale; s != nil && sl.Record.Vacated == nil {
+		if chosen := d.g.Status.Record.Scale; chosen != nil {
+			s = s.Under(chosen.Scheduled)
+		}
+		most = max(most, min(most+d.counts.shed, s.Max+expansion))
+	}
+	return most
 }
 
 // atCapacity reports whether no machine may be created in a slot.
@@ -170,11 +190,29 @@ func (d *budget) atCapacity(sl *slot) bool {
 	return machines >= d.mostFor(sl)
 }
 
-// unavailable returns how many of the wanted slots have no fully booted instance.
-func (d *budget) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
+// unavailable returns how many of the wanted slots have no fully booted instance. An instance whose
+// agent or workload a drill ends counts before it is down: nothing can call that back (DAY-6). The
+// end of a machine can be: the leader looks at the group again before it asks for it.
+func (d *budget) unavailable() int {
+	down := max(0, d.spec.Size-d.counts.up)
+	for _, m := range d.ending {
+		if m.slot.up == 1 && d.up(m) {
+			down++
+		}
+	}
+	return min(down, d.spec.Size)
+}
 
-// unwell returns how many of the wanted slots have no healthy instance.
-func (d *budget) unwell() int { return max(0, d.spec.Size-d.counts.well) }
+// unwell returns how many of the wanted slots have no healthy instance, as unavailable counts.
+func (d *budget) unwell() int {
+	down := max(0, d.spec.Size-d.counts.well)
+	for _, m := range d.ending {
+		if m.slot.well == 1 && m.healthy() {
+			down++
+		}
+	}
+	return min(down, d.spec.Size)
+}
 
 // roomToCreate and roomToDelete apply HEAL-7.
 func (d *budget) roomToCreate() bool {

@@ -54,6 +54,9 @@ func (d *drills) cause(mark store.Drill, members []*member) *Action {
 	}
 	for _, m := range members {
 		m.drilled = true
+		if mark.Kind != store.DrillMachine {
+			d.budget.ending = append(d.budget.ending, m)
+		}
 	}
 	first := members[0]
 	mark.At = d.now.UTC()
@@ -180,5 +183,5 @@ func (d *drills) onlyDrilled() bool {
 			down++
 		}
 	}
-	return d.budget.unwell() <= down
+	return d.spec.Size-d.counts.well <= down
 }

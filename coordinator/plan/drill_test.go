@@ -171,6 +171,47 @@ func TestWhenADrillEndsAMachine(t *testing.T) {
 	}
 }
 
+// While a drill ends an agent or a workload, the group's own budget counts it as down before it is:
+// nothing else is taken down beside it. When an agent can no longer receive the order and would be
+// missed, the budget is free again. The end of a machine is not asked for while a roll is under way,
+// so that the roll needs no room for it.
+//
+// proves DAY-6, REC-18
+func TestADrillUsesTheBudgetOfItsGroup(t *testing.T) {
+	one := store.Amount(1)
+	for name, c := range map[string]struct {
+		kind  store.DrillKind
+		after time.Duration
+		want  bool // an instance is taken down
+	}{
+		"an agent":                          {store.DrillAgent, time.Second, false},
+		"a workload":                        {store.DrillWorkload, time.Second, false},
+		"an agent that would be missed":     {store.DrillAgent, store.DrillTold + 16*time.Second, false},
+		"an agent that was not reached":     {store.DrillAgent, store.DrillTold + 18*time.Second, true},
+		"a machine that waits for its call": {store.DrillMachine, time.Second, true},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, &one })
+		for i, id := range []string{"a", "b", "c"} {
+			w.place(id, i, store.Running, func(r *store.Instance) {
+				r.Template, r.Spec.Template.InstanceType = "t0", "small"
+			})
+		}
+		w.pass(0)
+		s := w.snapshot()
+		s.Groups[0].Instances[0].Record.Drill = &store.Drill{
+			Request: "r", Kind: c.kind, At: w.now.Add(-c.after), Asked: c.kind != store.DrillMachine, Epoch: 1,
+		}
+		taken := false
+		for _, a := range Compute(s, w.now).Actions {
+			taken = taken || a.Instance != ""
+		}
+		if taken != c.want {
+			t.Errorf("%s: one is taken down: %t, want %t", name, taken, c.want)
+		}
+	}
+}
+
 // A drill opens no breaker: the slot that it has emptied does not count among those that fail.
 //
 // proves DAY-6, ROLL-7

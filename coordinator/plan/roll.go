@@ -351,18 +351,28 @@ func (d *roll) blockUnwell(m *member) {
 // updateFailing updates members that need the change most and lose nothing by it: an unhealthy
 // instance that needs only a live update, and a replacement under way together with the member it
 // replaces. The change may be what makes them healthy, for example a corrected check. So they wait
-// for no turn and no budget; the order of a roll is for working members (ROLL-2, HEAL-8).
+// for no turn and no budget; the order of a roll is for working members (ROLL-2, HEAL-8). They wait
+// for a window, though: a failure is no reason to begin with a change that has to wait. A member
+// that only the change can heal has its turn in the roll (ROLL-6).
 func (d *roll) updateFailing() {
 	if d.rollout == nil || d.blamed() {
 		return
 	}
+	c, held := d.rollClosed(), false
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if !m.touched && d.updatedFirst(m) && (!d.stages.testsCanaries() || d.stages.isCanary(sl.number)) {
+			switch {
+			case m.touched || !d.updatedFirst(m) || d.stages.testsCanaries() && !d.stages.isCanary(sl.number):
+			case c != nil:
+				held = held || !d.neverHealed(m)
+			default:
 				_, why := d.change(m)
 				d.updateNow(m, why)
 			}
 		}
+	}
+	if held {
+		d.windows.holdBack(c, task{work: store.WorkRoll})
 	}
 }
 

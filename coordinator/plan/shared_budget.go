@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -31,7 +32,11 @@ type sharedBudget struct {
 func shareBudgets(s *Snapshot, drafts []*draft) {
 	var shared map[string]*sharedBudget
 	for _, d := range drafts {
-		if d.spec == nil || d.spec.BudgetGroup == "" {
+		if d.spec == nil {
+			continue
+		}
+		d.budget.reserveForDrills()
+		if d.spec.BudgetGroup == "" {
 			continue
 		}
 		name := d.spec.BudgetGroup
@@ -44,9 +49,16 @@ func shareBudgets(s *Snapshot, drafts []*draft) {
 			shared[name] = b
 		}
 		b.drafts, d.budget.shared = append(b.drafts, d), b
-		for _, m := range d.members {
-			if d.endsSoon(m) {
-				d.wake(m.Record.Drill.At.Add(store.DrillTime)) // others may wait for its room
+	}
+}
+
+// reserveForDrills finds the members that drills end soon.
+func (d *budget) reserveForDrills() {
+	for _, m := range d.members {
+		if d.endsSoon(m) {
+			d.wake(drillOver(m.Record.Drill, m)) // others may wait for its room
+			if m.Record.Drill.Kind != store.DrillMachine {
+				d.ending = append(d.ending, m)
 			}
 		}
 	}
@@ -63,7 +75,7 @@ func (d *budget) down() Down {
 	default:
 		down := Down{d.unavailable(), d.unwell()}
 		for _, m := range d.members {
-			if d.endsSoon(m) {
+			if d.endsSoon(m) && !slices.Contains(d.ending, m) { // those are counted
 				if m.slot.up == 1 && d.up(m) {
 					down.Unavailable++
 				}
@@ -76,10 +88,19 @@ func (d *budget) down() Down {
 	}
 }
 
-// endsSoon reports whether a drill is ending the member's machine: it uses the shared budget before
-// it is down (DAY-6).
+// endsSoon reports whether a drill is ending the member: it uses the shared budget before it is down
+// (DAY-6).
 func (v *view) endsSoon(m *member) bool {
-	return m.Record.Managed && (m.drilled || m.Record.Drilled(v.now))
+	return m.Record.Managed && (m.drilled || m.Record.Drilled(v.now) && v.now.Before(drillOver(m.Record.Drill, m)))
+}
+
+// drillOver is when what a drill ends has ended, or never will: an agent that has not received the
+// order by then does not receive it any more, and one that has is missed.
+func drillOver(drill *store.Drill, m *member) time.Time {
+	if drill.Kind == store.DrillMachine {
+		return drill.At.Add(store.DrillTime)
+	}
+	return drill.At.Add(store.DrillTold + m.Record.Spec.Report.LeaseTTL.D())
 }
 
 // all returns how much is down in all groups together, and in which.

@@ -99,8 +99,9 @@ func RefusedOf(s store.InstanceSpec) Refused {
 
 // Refusal is a failed creation whose reason applies to others as well: a quota or credentials.
 type Refusal struct {
-	Why   string
-	Until time.Time // when one creation may retry
+	Why         string
+	Credentials bool      // else a quota
+	Until       time.Time // when one creation may retry
 }
 
 // refusal returns the refusal that applies to a member's machine.

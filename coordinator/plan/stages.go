@@ -21,12 +21,17 @@ type stages struct {
 
 // canaries returns how many slots a roll that begins now updates first.
 func (d *roll) canaries() int {
-	good := d.g.Status.Record.LastGood
-	if d.spec.Rollout.Strategy != store.StrategyProactive || d.count.strange == 0 ||
-		good != nil && good.Template == d.hash {
+	if d.spec.Rollout.Strategy != store.StrategyProactive || d.count.strange == 0 || d.toGood() {
 		return 0
 	}
 	return d.spec.Canaries()
+}
+
+// toGood reports whether the wanted template is the last one with which the whole group was
+// healthy: a roll to it is a rollback or a restart.
+func (d *roll) toGood() bool {
+	good := d.g.Status.Record.LastGood
+	return good != nil && good.Template == d.hash
 }
 
 // testsCanaries reports whether only canaries may have the new template.

@@ -68,7 +68,7 @@ func (d *windows) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why
 // rollClosed returns why the roll may not begin with an instance now; nil if it may. A rollback to
 // a good template waits for no window.
 func (d *roll) rollClosed() *closed {
-	if good := d.g.Status.Record.LastGood; good != nil && good.Template == d.hash {
+	if d.toGood() {
 		return nil
 	}
 	return d.windows.closedFor(store.PlannedRoll)

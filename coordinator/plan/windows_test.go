@@ -56,6 +56,7 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 		w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, LastGood: &good, Accepted: &g})
 	}
 	remade := func(r *store.Instance) { r.Template, r.Spec.Template.InstanceType = "t0", "small" }
+	rechecked := func(r *store.Instance) { r.Template, r.Spec.Checks = "t0", []store.Check{store.DefaultCheck()} }
 	const until = "2026-01-01T22:00:00Z"
 	for _, c := range []struct {
 		name  string
@@ -79,6 +80,12 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 		}), closed), "", until},
 		{"the way back", all(size(1), in("a", 0, remade), closed, lastGood), "ROLL-1 +0", ""},
 		{"healing", all(size(1), in("a", 0), func(w *world) { w.turn("a", false) }, closed, freeze), "HEAL-2 +0", ""},
+		{"a live change", all(size(1), in("a", 0, rechecked), closed), "", until},
+		{"a live change of a failed one, which heals without it", all(size(1), in("a", 0, rechecked),
+			func(w *world) { w.turn("a", false) }, closed), "HEAL-2 +0", until},
+		{"a live change of a failed one that nothing else heals", all(size(1, func(g *store.Group) {
+			g.Heal.Policy = store.HealNone
+		}), in("a", 0, rechecked), func(w *world) { w.turn("a", false) }, closed), "ROLL-2 ~a", ""},
 		{"a notice", all(size(1), in("a", 0, spotted), closed, freeze), "SPOT-2 +0", ""},
 		{"an order", all(size(1), in("a", 0, condemned(false)), closed, freeze), "REC-16 +0", ""},
 		{"an evacuation", all(size(1), in("a", 0), closed, freeze, func(w *world) { w.evacuate("a") }), "DRAIN-3 +0", ""},

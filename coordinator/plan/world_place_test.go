@@ -82,6 +82,9 @@ func (w *world) briefly() string {
 		if a.To == store.Deleting && a.Instance != "" && a.From != a.To {
 			out = append(out, fmt.Sprintf("%s -%s", a.Rule, a.Instance))
 		}
+		if a.Effect.Kind == store.EffectUpdatedLive {
+			out = append(out, fmt.Sprintf("%s ~%s", a.Rule, a.Instance))
+		}
 		for range w.made(&a) {
 			out = append(out, fmt.Sprintf("%s +%d", a.Rule, *a.Slot))
 		}

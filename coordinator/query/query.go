@@ -54,13 +54,16 @@ func (r Reading) Fresh(now time.Time) (value float64, known bool) {
 	return r.Value, true
 }
 
+// NotAsked is why a number is missing that no source was asked for.
+const NotAsked = "it was not asked for yet"
+
 // Missing returns why the number is not known.
 func (r Reading) Missing() string {
 	switch {
 	case r.Problem != "":
 		return r.Problem
 	case r.Asked.IsZero():
-		return "it was not asked for yet"
+		return NotAsked
 	default:
 		return "the last answer is too old"
 	}

@@ -126,7 +126,11 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 			*spec.Complete().Down.Window, wait)
 	case store.ScaleRateUp:
 		up := spec.Complete().Up
-		return fmt.Sprintf("it grows by %s every %s%s (AUTO-2)", up.Step, up.Every, in(s.Grown))
+		var oldest *store.Timer
+		if len(s.Growths) > 0 {
+			oldest = &s.Growths[0].Counts
+		}
+		return fmt.Sprintf("it grows by %s every %s%s (AUTO-2)", up.Step, up.Every, in(oldest))
 	case store.ScaleRateDown:
 		down := spec.Complete().Down
 		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", down.Step, down.Every, in(s.Shrunk))

@@ -87,8 +87,8 @@ func HeldBy(b *store.Blocked) string {
 	}
 }
 
-// TakesTurn reports whether the work only waits for its turn in a roll, a drain or an expiry. That
-// is intended, and no problem.
+// TakesTurn reports whether the work only waits for its turn in a roll, a drain or an expiry, or
+// until a call cannot be under way any more. That is intended, and no problem.
 func TakesTurn(b *store.Blocked) bool {
 	if b.Kind == "" {
 		return inTurn(b.Rule)
@@ -98,7 +98,8 @@ func TakesTurn(b *store.Blocked) bool {
 
 // Classify sets the fields of a Blocked that follow from its rule. The planner calls it.
 func Classify(b *store.Blocked) {
-	b.Turn = inTurn(b.Rule) || b.Work == store.WorkUpgrade && b.Kind == store.BlockedByUnsettled ||
+	b.Turn = inTurn(b.Rule) || b.Kind == store.BlockedByEarlierCalls ||
+		b.Work == store.WorkUpgrade && b.Kind == store.BlockedByUnsettled ||
 		(b.Rule == "REC-17" || b.Rule == "SPOT-4") && b.Kind == store.BlockedByReplacement
 }
 

@@ -29,3 +29,14 @@ func TestBlockedWorkIsCountedByWhatHoldsIt(t *testing.T) {
 		}
 	}
 }
+
+// What ends by itself in a known time is no problem: a record whose machine is gone waits until a
+// call before it cannot be under way any more, as after each change of leader.
+//
+// proves SAFE-8, DAY-3
+func TestWaitingForAnEarlierCallIsNoProblem(t *testing.T) {
+	b := store.Blocked{Rule: "SAFE-8", Work: store.WorkForget, Kind: store.BlockedByEarlierCalls}
+	if Classify(&b); !TakesTurn(&b) {
+		t.Error("it is listed as a problem")
+	}
+}

@@ -24,7 +24,9 @@ const (
 	noticeIs = 2 * time.Minute
 	// usualStart is how long a start takes where none is recorded.
 	usualStart = 30 * time.Second
-	loadEvery  = 15 * time.Second
+	// loadEvery is how often the world measures loads: as often as agents report them, since a point
+	// of the tape has the mean of five minutes.
+	loadEvery = 30 * time.Second
 	// settles is how long nothing was decided and nothing happened before time is skipped: by then
 	// the provider has listed its machines.
 	settles = 30 * time.Second
@@ -40,6 +42,9 @@ type play struct {
 	rolls   int
 	active  time.Time // when something was decided or happened last
 	missed  int       // failures that hit no instance that served
+	skipped time.Duration
+	muted   map[string]bool
+	unheard time.Duration // for which a group with scale had no load, added up
 	broken  string
 }
 
@@ -47,7 +52,7 @@ type play struct {
 func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool, settings store.ShardSettings,
 	seed uint64, progress func(time.Duration),
 ) (*play, error) {
-	p := &play{tape: t, fixed: map[string]bool{}, seen: map[string]store.Verdict{}}
+	p := &play{tape: t, fixed: map[string]bool{}, muted: map[string]bool{}, seen: map[string]store.Verdict{}}
 	settings.CreateRate, settings.CreateBurst = max(settings.CreateRate, 1), max(settings.CreateBurst, 1)
 	size := 0
 	played := make([]store.Group, len(groups))
@@ -113,7 +118,7 @@ func (t *tape) sources(groups []store.Group) map[string]sim.Source {
 			all[name] = func(w *sim.World) (float64, error) {
 				v, known := t.outsideAt(name, w.Now())
 				if !known {
-					return 0, fmt.Errorf("no number of %s is recorded", name)
+					return 0, fmt.Errorf("no number of %s is recorded for this time", name)
 				}
 				return v, nil
 			}
@@ -162,9 +167,13 @@ func (p *play) until(ctx context.Context, end time.Time, progress func(time.Dura
 			}
 			progress(max(0, p.w.Now().Sub(p.tape.from)))
 		}
-		if p.w.Now().Sub(p.active) < settles || p.w.Skip(end) == 0 {
-			p.w.Step()
+		if p.w.Now().Sub(p.active) >= settles {
+			if d := p.w.Skip(end); d > 0 {
+				p.skipped += d
+				continue
+			}
 		}
+		p.w.Step()
 	}
 	p.w.RunUntil(end)
 	return nil
@@ -176,9 +185,9 @@ func (p *play) do(e *event) {
 	switch {
 	case e.failure != nil:
 		p.fail(e)
-	case e.load != nil:
+	case e.load != nil || e.silent:
 		if g, there := p.w.Group(e.group); there && g.Scale != nil {
-			p.bear(e, 5*time.Minute)
+			p.hear(e)
 		}
 	case e.roll:
 		p.rolls++
@@ -197,6 +206,22 @@ func (p *play) do(e *event) {
 			p.w.Edit(e.group, func(g *store.Group) { g.Size = e.size })
 		}
 	}
+}
+
+// hear plays what is recorded of the load: a point, towards which the load goes in a straight line,
+// or that there is none. Without numbers the size must not shrink (AUTO-2), and the load of before
+// says nothing of the one after.
+func (p *play) hear(e *event) {
+	switch {
+	case e.silent:
+		p.w.Mute(e.group)
+		p.unheard += e.lasts
+	case p.muted[e.group]:
+		p.bear(e, 0)
+	default:
+		p.bear(e, loadPoint)
+	}
+	p.muted[e.group] = e.silent
 }
 
 // bear has a group bear a load. What each instance bore, all of them bear together.
@@ -254,8 +279,8 @@ func (p *play) serving(group string, slot int) string {
 func (p *play) observer() sim.Observer {
 	return sim.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
-			p.active = at
 			for _, told := range a.JournalEntries() {
+				p.active = at
 				e := store.JournalEntry{
 					At: at, Rule: told.Rule, Group: told.Group, Instance: told.Instance, Slot: told.Slot,
 					From: told.From, To: told.To, Verdict: told.Verdict, Kind: told.Kind, Cause: told.Cause,

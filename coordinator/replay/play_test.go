@@ -140,6 +140,89 @@ func TestReplayOfLoads(t *testing.T) {
 	}
 }
 
+// A replay skips time in which nothing happens, but no number that a size follows: with a load that
+// stays low the group shrinks after down.window. A time without a recorded number is different: the
+// size stays in it, and for down.window after it, as after a pause of a coordinator.
+//
+// proves AUTO-2, AUTO-4
+func TestSkippedTimeIsNoAbsenceOfLoad(t *testing.T) {
+	const length, falls, returns, window = 4 * time.Hour, time.Hour, 2 * time.Hour, 5 * time.Minute
+	always := func(time.Duration) bool { return true }
+	upTo := func(after time.Duration) bool { return after < falls }
+	notFor := func(after time.Duration) bool { return upTo(after) || after >= returns }
+	for name, test := range map[string]struct {
+		recorded    func(after time.Duration) bool
+		from, until time.Duration // when the group shrinks first; 0: it does not
+	}{
+		"all the time":   {always, falls + window, falls + window + 15*time.Minute},
+		"not for a time": {notFor, returns + window, returns + window + 10*time.Minute},
+		"never again":    {upTo, 0, 0},
+	} {
+		for _, outside := range []bool{false, true} {
+			web, fixed := group("web", 8), group("fixed", 3)
+			p := newPast(length, web, fixed)
+			least := 2
+			target := store.ScaleTarget{Metric: store.MetricCPU, Value: 50}
+			if outside {
+				target = store.ScaleTarget{From: "queue", Value: 100}
+			}
+			web.Scale = &store.ScaleSpec{Min: &least, Max: 20, Targets: []store.ScaleTarget{target}}
+			web.Complete()
+			for hour := time.Duration(0); hour < length; hour += time.Hour {
+				l := store.Load{Group: "web", Hour: begin.Add(hour)}
+				for minute := 0; minute < 60; minute += 5 {
+					after := hour + time.Duration(minute)*time.Minute
+					point := store.LoadPoint{Minute: minute, Run: 8, CPU: 50, Memory: 30}
+					queue := 800.0
+					if after >= falls {
+						point.CPU, queue = 10, 150
+					}
+					if outside && test.recorded(after) {
+						point.Outside = map[string]float64{"queue": queue}
+					}
+					if outside || test.recorded(after) {
+						l.Points = append(l.Points, point)
+					}
+				}
+				p.in.Loads = append(p.in.Loads, l)
+			}
+			in := p.finish(web, fixed)
+			first, skipped := firstShrink(t, in, web, fixed)
+			if first < test.from || first > test.until {
+				t.Errorf("%s, outside %t: it shrinks first after %s, want %s to %s", name, outside, first, test.from, test.until)
+			}
+			if skipped < length/2 {
+				t.Errorf("%s, outside %t: of %s only %s are skipped", name, outside, length, skipped)
+			}
+		}
+	}
+}
+
+// firstShrink plays groups, and returns when load makes one smaller first, and how much time is
+// skipped.
+func firstShrink(t *testing.T, in review.Input, groups ...store.Group) (first, skipped time.Duration) {
+	t.Helper()
+	names := map[string]bool{}
+	for _, g := range groups {
+		names[g.Name] = true
+	}
+	p, err := run(t.Context(), record(in, names), groups, nil, store.DefaultShardSettings(), 1, func(time.Duration) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 8
+	for i := range p.entries {
+		e := &p.entries[i]
+		if to, ok := review.SizeOf(e); ok && e.Group == "web" {
+			if to < size {
+				return e.At.Sub(begin), p.skipped
+			}
+			size = to
+		}
+	}
+	return 0, p.skipped
+}
+
 // month is a month of 500 instances in twenty groups, of which each fails once in two weeks.
 func month(days int) (review.Input, []store.Group) {
 	var groups []store.Group

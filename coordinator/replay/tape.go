@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,7 +10,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-const dayLong = 24 * time.Hour
+const (
+	dayLong   = 24 * time.Hour
+	loadPoint = 5 * time.Minute // of which a recorded load is the mean
+)
 
 // tape is what happened to the groups that are played, in order.
 type tape struct {
@@ -33,11 +37,14 @@ type event struct {
 	failure *store.DayFailure
 	load    map[string]float64 // for each running instance, with run of them
 	run     float64
+	silent  bool          // no load is recorded
+	lasts   time.Duration // of load and silent
 }
 
+// reading is a number from outside, and until when it is recorded.
 type reading struct {
-	at    time.Time
-	value float64
+	at, until time.Time
+	value     float64
 }
 
 // record puts together what is known of some groups.
@@ -68,6 +75,7 @@ func record(in review.Input, groups map[string]bool) *tape {
 			}
 		}
 	}
+	t.silences(groups)
 	slices.SortStableFunc(t.events, func(a, b event) int { return a.at.Compare(b.at) })
 	for _, readings := range t.outside {
 		slices.SortStableFunc(readings, func(a, b reading) int { return a.at.Compare(b.at) })
@@ -117,40 +125,74 @@ func (t *tape) day(d *store.Day, begin time.Time, fine map[time.Time]bool) {
 		}
 		t.coarse++
 		// The middle of the hour, and its peak for ten minutes.
-		for _, part := range []struct{ minute, which int }{{0, 1}, {25, 2}, {35, 1}} {
-			at := hour.Add(time.Duration(part.minute) * time.Minute)
-			t.add(event{at: at, group: d.Group, run: l.Run, load: map[string]float64{
-				store.MetricCPU: l.CPU[part.which], store.MetricMemory: l.Memory[part.which],
-				store.MetricNetwork: l.Network[part.which],
-			}})
-			for name, v := range l.Outside {
-				t.read(name, at, v[part.which])
+		for _, part := range []struct{ minute, lasts, which int }{{0, 25, 1}, {25, 10, 2}, {35, 25, 1}} {
+			p := store.LoadPoint{
+				Run: l.Run, CPU: l.CPU[part.which], Memory: l.Memory[part.which], Network: l.Network[part.which],
+				Outside: map[string]float64{},
 			}
+			for name, v := range l.Outside {
+				p.Outside[name] = v[part.which]
+			}
+			at := hour.Add(time.Duration(part.minute) * time.Minute)
+			t.point(d.Group, p, at, time.Duration(part.lasts)*time.Minute)
 		}
 	}
 }
 
 // load takes the load of an hour up.
 func (t *tape) load(l *store.Load) {
-	if len(l.Points) == 1 && l.Points[0].Minute == 0 && !l.Hour.Before(t.from) && l.Hour.Before(t.to) {
-		t.mean++
+	lasts := loadPoint
+	if len(l.Points) == 1 && l.Points[0].Minute == 0 {
+		if lasts = time.Hour; !l.Hour.Before(t.from) && l.Hour.Before(t.to) {
+			t.mean++
+		}
 	}
 	for _, p := range l.Points {
-		at := l.Hour.Add(time.Duration(p.Minute) * time.Minute)
-		t.add(event{at: at, group: l.Group, run: p.Run, load: map[string]float64{
-			store.MetricCPU: p.CPU, store.MetricMemory: p.Memory, store.MetricNetwork: p.Network,
-		}})
-		for name, v := range p.Outside {
-			t.read(name, at, v)
-		}
+		t.point(l.Group, p, l.Hour.Add(time.Duration(p.Minute)*time.Minute), lasts)
 	}
 }
 
-// read takes a number from outside up, from the hour on in which the span begins: an older one
-// would be played until the first number of the span.
-func (t *tape) read(source string, at time.Time, value float64) {
-	if !at.Before(t.from.Truncate(time.Hour)) && at.Before(t.to) {
-		t.outside[source] = append(t.outside[source], reading{at, value})
+// point takes up what is known of the load for some time. What is over when the span begins is not
+// played. No machine has no memory in use: then no agent told its load, and only a number from
+// outside is known.
+func (t *tape) point(group string, p store.LoadPoint, at time.Time, lasts time.Duration) {
+	until := at.Add(lasts)
+	if !until.After(t.from) || !at.Before(t.to) {
+		return
+	}
+	if at.Before(t.from) {
+		at = t.from
+	}
+	for name, v := range p.Outside {
+		t.outside[name] = append(t.outside[name], reading{at, until, v})
+	}
+	if p.CPU > 0 || p.Memory > 0 || p.Network > 0 {
+		t.add(event{at: at, group: group, lasts: until.Sub(at), run: p.Run, load: map[string]float64{
+			store.MetricCPU: p.CPU, store.MetricMemory: p.Memory, store.MetricNetwork: p.Network,
+		}})
+	}
+}
+
+// silences adds the times for which no load of a group is recorded: no agent reported it, or no
+// leader saw it. In a time that the replay skips, the load stays as it is.
+func (t *tape) silences(groups map[string]bool) {
+	loads := map[string][]event{}
+	for _, e := range t.events {
+		if e.load != nil {
+			loads[e.group] = append(loads[e.group], e)
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		slices.SortStableFunc(loads[group], func(a, b event) int { return a.at.Compare(b.at) })
+		known := t.from // until then
+		for _, e := range append(loads[group], event{at: t.to}) {
+			if e.at.After(known) {
+				t.add(event{at: known, group: group, silent: true, lasts: e.at.Sub(known)})
+			}
+			if until := e.at.Add(e.lasts); until.After(known) {
+				known = until
+			}
+		}
 	}
 }
 
@@ -193,13 +235,17 @@ func (t *tape) calls() (short, long time.Duration) {
 	return all[len(all)/10].D(), all[len(all)*9/10].D()
 }
 
-// outsideAt is the number that a source gave last.
+// outsideAt is the number that a source gave at a time; false if it gave none. Before the span it
+// is what it is at its beginning.
 func (t *tape) outsideAt(source string, at time.Time) (float64, bool) {
 	all := t.outside[source]
+	if at.Before(t.from) {
+		at = t.from
+	}
 	n, _ := slices.BinarySearchFunc(all, at, func(r reading, at time.Time) int {
 		return cmp.Or(r.at.Compare(at), -1) // behind all of the same time
 	})
-	if n == 0 {
+	if n == 0 || !at.Before(all[n-1].until) {
 		return 0, false
 	}
 	return all[n-1].value, true

@@ -30,9 +30,15 @@ func TestNumbersOfBeforeTheSpanAreNotPlayed(t *testing.T) {
 	if v, _ := played.outsideAt("queue", from.Add(time.Hour)); v != 7 {
 		t.Errorf("later it is %g", v)
 	}
-	in.Loads = append(in.Loads, load(20*time.Minute, 5))
-	if v, _ := record(in, map[string]bool{"web": true}).outsideAt("queue", from); v != 5 {
-		t.Errorf("of the same hour it is %g", v)
+	in.Loads = append(in.Loads, load(2*time.Minute, 5))
+	played = record(in, map[string]bool{"web": true})
+	for _, after := range []time.Duration{-10 * time.Minute, 0, 3*time.Minute - 1} {
+		if v, _ := played.outsideAt("queue", from.Add(after)); v != 5 {
+			t.Errorf("a number of the five minutes in which the span begins is %g, %s after that", v, after)
+		}
+	}
+	if v, known := played.outsideAt("queue", from.Add(3*time.Minute)); known {
+		t.Errorf("after its five minutes it is still %g", v)
 	}
 }
 

@@ -164,7 +164,7 @@ func TestWishFromOutside(t *testing.T) {
 //
 // proves AUTO-2, AUTO-5
 func TestStep(t *testing.T) {
-	free := scale.State{Size: 10, Largest: 1, Risen: true, MayGrow: true, MayShrink: true}
+	free := scale.State{Size: 10, Largest: 1, Risen: true, MayShrink: true}
 	with := func(edit func(*scale.State)) scale.State {
 		s := free
 		edit(&s)
@@ -184,7 +184,18 @@ func TestStep(t *testing.T) {
 		"grows to max":  {scale.Wish{Size: 35}, with(func(s *scale.State) { s.Size = 20 }), 30, store.ScaleAtMost},
 		"is at max":     {scale.Wish{Size: 35}, with(func(s *scale.State) { s.Size = 30 }), 30, store.ScaleAtMost},
 		"not risen":     {scale.Wish{Size: 15}, with(func(s *scale.State) { s.Risen = false }), 10, store.ScaleWindowUp},
-		"has grown":     {scale.Wish{Size: 15}, with(func(s *scale.State) { s.MayGrow = false }), 10, store.ScaleRateUp},
+		"has grown": {
+			scale.Wish{Size: 25}, with(func(s *scale.State) { s.Size, s.From, s.Added = 20, 10, 10 }), 20, store.ScaleRateUp,
+		},
+		"has grown by less than a step": {
+			scale.Wish{Size: 25}, with(func(s *scale.State) { s.Size, s.From, s.Added = 12, 10, 2 }), 20, store.ScaleRateUp,
+		},
+		"has grown by so little that all is allowed": {
+			scale.Wish{Size: 19}, with(func(s *scale.State) { s.Size, s.From, s.Added = 12, 10, 2 }), 19, "",
+		},
+		"has grown, and shrunk since": {
+			scale.Wish{Size: 25}, with(func(s *scale.State) { s.Size, s.From, s.Added = 6, 10, 2 }), 10, store.ScaleRateUp,
+		},
 		"grows in a storm": {
 			scale.Wish{Size: 11}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 11, "",
 		},
@@ -237,7 +248,8 @@ func TestStepsAreSafe(t *testing.T) {
 		halts := append([]store.ScaleStays{""}, store.ScaleStorm, store.ScaleGrace)
 		st := scale.State{
 			Size: size, Largest: max(s.Within(wish.Size), rapid.IntRange(least, s.Max).Draw(r, "largest")),
-			Risen: rapid.Bool().Draw(r, "risen"), MayGrow: rapid.Bool().Draw(r, "may grow"),
+			Risen: rapid.Bool().Draw(r, "risen"), Added: rapid.IntRange(0, 20).Draw(r, "added"),
+			From:      rapid.IntRange(0, 40).Draw(r, "from"),
 			MayShrink: rapid.Bool().Draw(r, "may shrink"), Halted: rapid.SampledFrom(halts).Draw(r, "halted"),
 		}
 		to, stays := scale.Step(s, wish, st)
@@ -245,7 +257,7 @@ func TestStepsAreSafe(t *testing.T) {
 		switch {
 		case to < least || to > s.Max:
 			r.Fatalf("size %d, and bounds %d to %d", to, least, s.Max)
-		case to > size && (to-size > max(1, s.Up.Step.Up(size)) || !st.Risen || !st.MayGrow):
+		case to > size && (st.Added+to-size > max(1, s.Up.Step.Up(size)) || !st.Risen):
 			r.Fatalf("grows from %d to %d: %+v", size, to, st)
 		case to < size && (size-to > max(1, s.Down.Step.Up(size)) || !st.MayShrink || to < st.Largest || st.Halted != ""):
 			r.Fatalf("shrinks from %d to %d: %+v", size, to, st)

@@ -7,7 +7,8 @@ type State struct {
 	Size    int  // in force
 	Largest int  // the largest wish that counts still, the present one included
 	Risen   bool // more has been wished for for up.window
-	MayGrow bool // it has not grown for up.every
+	// Added is by how many it has grown within up.every, From the size before.
+	Added, From int
 	// MayShrink: the size has not changed for down.every.
 	MayShrink bool
 	// Halted is why the size must not shrink, whatever load asks for (AUTO-5); "" if it may.
@@ -49,10 +50,14 @@ func Step(spec *store.ScaleSpec, wish Wish, s State) (size int, stays store.Scal
 }
 
 func grow(spec *store.ScaleSpec, asked, wanted int, s State) (int, store.ScaleStays) {
-	switch next := s.Size + max(1, spec.Up.Step.Up(s.Size)); {
+	from := s.Size
+	if s.Added > 0 {
+		from = min(s.From, s.Size)
+	}
+	switch next := s.Size + max(1, spec.Up.Step.Up(from)) - s.Added; {
 	case !s.Risen:
 		return s.Size, store.ScaleWindowUp
-	case !s.MayGrow:
+	case next <= s.Size:
 		return s.Size, store.ScaleRateUp
 	case next < wanted:
 		return next, store.ScaleRateUp

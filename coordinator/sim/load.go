@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,6 +22,7 @@ type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
 	told        bool // false: agents tell nothing, and only the size is measured
+	next        time.Duration
 	tick        int
 	result      LoadResult
 	last        int // size
@@ -61,9 +63,42 @@ func (w *World) followed(group string) *load {
 	if l == nil {
 		l = &load{from: map[string]float64{}}
 		w.loads[group] = l
-		w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
+		w.bearNext(group, l)
 	}
 	return l
+}
+
+// bearNext has a group's load measured the next time.
+func (w *World) bearNext(group string, l *load) {
+	l.next = w.clock + w.cfg.LoadEvery
+	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
+}
+
+// nextNumber is when the next number comes that a group's size follows, from agents or from
+// outside; zero: none does.
+func (w *World) nextNumber() (next time.Time) {
+	if t := w.leader; t != nil {
+		if at := t.leader.NextQuery(); !at.IsZero() {
+			next = at.Add(-t.skew)
+		}
+	}
+	for _, l := range w.loads {
+		if l.told {
+			next = plan.Sooner(next, w.cfg.Begins.Add(l.next))
+		}
+	}
+	return next
+}
+
+// Mute has the agents of a group tell no load until the next SetLoad.
+func (w *World) Mute(group string) {
+	w.followed(group).told = false
+	for _, id := range w.agentIDs() {
+		if a := w.agents[id]; a.m.Group() == group && a.m.Running() {
+			a.shares = nil
+			a.tellLoad()
+		}
+	}
 }
 
 // at is how high the load is.
@@ -91,8 +126,8 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 
 // bearLoad divides the load of a group among the instances that serve, and has agents report.
 func (w *World) bearLoad(group string) {
-	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
 	l := w.loads[group]
+	w.bearNext(group, l)
 	l.tick++
 	var serving, machines int
 	var ids []string
@@ -131,7 +166,7 @@ func (a *agent) tellLoad() {
 		return
 	}
 	a.host = store.HostReport{}
-	if !a.unmeasured {
+	if !a.unmeasured && len(a.shares) > 0 {
 		covered := store.Duration(time.Duration(len(a.shares)) * a.w.cfg.LoadEvery)
 		window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
 		for _, share := range a.shares {

@@ -100,7 +100,9 @@ func (w *World) RunUntil(t time.Time) {
 
 // Skip lets time go by until a time, or until something is about to happen before, without what
 // happens again and again meanwhile: it happens once, at the end. It does so only where that makes
-// no difference: all is quiet, and the leader waits for nothing. It returns how much was skipped.
+// no difference: all is quiet, and the leader waits for nothing. Numbers that a group follows come
+// when they are due: to the planner a time without any is a pause of the coordinator (AUTO-2). It
+// returns how much was skipped.
 func (w *World) Skip(until time.Time) time.Duration {
 	t := w.leader
 	if t == nil || !w.Quiet() || w.db.down || t.frozen > w.clock || t.leader.Pressing() {
@@ -108,6 +110,9 @@ func (w *World) Skip(until time.Time) time.Duration {
 	}
 	if _, wake := t.leader.Next(t.now()); !wake.IsZero() && wake.Add(-t.skew).Before(until) {
 		until = wake.Add(-t.skew)
+	}
+	if at := w.nextNumber(); !at.IsZero() && at.Before(until) {
+		until = at
 	}
 	most := until.Add(-time.Second).Sub(w.Now())
 	if most < leastSkip {
@@ -118,7 +123,7 @@ func (w *World) Skip(until time.Time) time.Duration {
 }
 
 // leastSkip is what is worth skipping: what happens again and again happens at the end of it.
-const leastSkip = 15 * time.Second
+const leastSkip = 8 * time.Second
 
 // Quiet reports whether nothing is about to happen but what happens again and again anyway.
 func (w *World) Quiet() bool { return w.business == 0 }

@@ -50,6 +50,10 @@ func (b Blockage) Why() string { return reason.Why(b.of("INSTANCE")) }
 
 func (b Blockage) Until() string { return reason.Until(b.of("INSTANCE")) }
 
+// Frees is the command that unblocks the work; "" if there is none. Next to it, what it ends like
+// the command needs no repetition.
+func (b Blockage) Frees() string { return reason.Command(b.of("INSTANCE")) }
+
 // of returns the blocked work of one instance. Work that several instances share names INSTANCE.
 func (b Blockage) of(name string) *store.Blocked {
 	if len(b.Instances) > 1 {

@@ -2,8 +2,10 @@ package story
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -128,5 +130,31 @@ func TestCounts(t *testing.T) {
 	}
 	if want := []PhaseCount{{store.Booting, 1}}; !slices.Equal(g.Phases, want) {
 		t.Errorf("phases: %v, want %v", g.Phases, want)
+	}
+}
+
+// A number from outside that is missing is a problem as soon as its source was asked in vain, and
+// none before.
+//
+// proves AUTO-2, DAY-3
+func TestAMissingNumberIsAProblem(t *testing.T) {
+	for _, c := range []struct {
+		number store.ScaleNumber
+		shown  bool
+	}{
+		{store.ScaleNumber{Metric: "queue", Old: true, Why: "unreachable: connection refused"}, true},
+		{store.ScaleNumber{Metric: "queue", Old: true, Why: query.NotAsked}, false},
+		{store.ScaleNumber{Metric: "queue", Why: "unreachable: connection refused"}, false}, // the last one counts still
+		{store.ScaleNumber{Metric: "queue"}, false},
+		{store.ScaleNumber{Metric: "cpu", Of: 3}, false},
+	} {
+		p := scaleProblem("web", store.Status{
+			Accepted: &store.Group{Scale: &store.ScaleSpec{Max: 9}}, Scale: &store.Scale{Numbers: []store.ScaleNumber{c.number}},
+		})
+		if (p != nil) != c.shown {
+			t.Errorf("%+v: %+v", c.number, p)
+		} else if p != nil && !strings.Contains(p.What, "cannot follow queue, which gives no number: unreachable: connection refused") {
+			t.Errorf("it says %q", p.What)
+		}
 	}
 }

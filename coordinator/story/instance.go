@@ -51,7 +51,7 @@ func ProtectedBy(i store.Instance) string {
 	}
 	text := ", by " + p.By
 	if p.Ends != nil {
-		text += " until " + p.Ends.Start.Add(p.Ends.For.D()).UTC().Format(time.RFC3339)
+		text += " until " + p.Ends.End().UTC().Format(time.RFC3339)
 	}
 	if p.Why != "" {
 		text += ": " + reason.OneLine(p.Why)

@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func agentsNow(w *store.AgentWave) string {
 }
 
 // Ends formats the end of a timer, relative to now.
-func Ends(t store.Timer, now time.Time) string { return reason.Span(t.Start.Add(t.For.D()).Sub(now)) }
+func Ends(t store.Timer, now time.Time) string { return reason.Span(t.End().Sub(now)) }
 
 // NowLines describes what is in progress in a group, one line each.
 func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Time) []string {
@@ -56,7 +57,7 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
 	if b := st.Breaker; b != nil {
-		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), since %s: none is healed for that",
+		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), for %s: none is healed for that",
 			b.Count, b.Limit, reason.Age(now, b.Since))
 		if b.Probe != "" {
 			line += "; a probe: " + b.Probe
@@ -159,7 +160,7 @@ func stageLines(r *store.Rollout, now time.Time) (lines []string) {
 
 // stormLine describes the extent of a storm and what it waits for.
 func stormLine(s store.Storm, now time.Time) string {
-	line := fmt.Sprintf("%d of %d lost, since %s", s.Lost, s.Of, reason.Age(now, s.Since))
+	line := fmt.Sprintf("%d of %d lost, for %s", s.Lost, s.Of, reason.Age(now, s.Since))
 	if s.Shard {
 		line += ", across the shard"
 	}
@@ -191,7 +192,7 @@ func SlotState(s store.Slot, now time.Time) string {
 		return "errored: " + reason.OneLine(reason.Text(s.ErroredCause, s.Errored))
 	case s.Flapping > 0 && s.Retry == nil:
 		return "flapping: " + failures
-	case s.Retry != nil && !s.Retry.Start.Add(s.Retry.For.D()).After(now):
+	case s.Retry != nil && !s.Retry.End().After(now):
 		return fmt.Sprintf("flapping: %s, tried again now", failures)
 	case s.Retry != nil:
 		return fmt.Sprintf("flapping: %s, tried again in %s", failures, Ends(*s.Retry, now))
@@ -217,9 +218,13 @@ func nowProblems(g Known, on Group, now time.Time) []Problem {
 			Next: fmt.Sprintf("leasehold group rollback %s | leasehold group apply -f FILE", g.Name),
 		})
 	} else if r.Halted() {
+		what := fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Why)
+		waits := unhealthy(on.Blocked)
+		if len(waits) > 0 {
+			what += "; it waits for " + FewNames(waits)
+		}
 		found = append(found, Problem{
-			About: g.Name, Rule: "ROLL-4",
-			What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
+			About: g.Name, Rule: "ROLL-4", What: what, Instances: waits,
 			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name), Looks: 1,
 		})
 	}
@@ -240,6 +245,16 @@ func nowProblems(g Known, on Group, now time.Time) []Problem {
 		})
 	}
 	return found
+}
+
+// unhealthy are the instances whose checks have not passed yet, which a roll waits for.
+func unhealthy(blocked []store.Blocked) (ids []string) {
+	for _, b := range blocked {
+		if b.Work == store.WorkHealth && b.Instance != "" && !slices.Contains(ids, b.Instance) {
+			ids = append(ids, b.Instance)
+		}
+	}
+	return ids
 }
 
 // sharesLine describes how a group is divided between spot machines and others.

@@ -19,8 +19,10 @@ type Problem struct {
 	What  string `json:"what"`
 	Next  string `json:"next,omitempty"`
 
-	Topic reason.Topic `json:"-"` // of blocked work
-	Looks int          `json:"-"` // number of commands at the beginning of Next that change nothing
+	Instances []string     `json:"-"` // that What names
+	Held      bool         `json:"-"` // it is blocked work
+	Topic     reason.Topic `json:"-"` // of blocked work
+	Looks     int          `json:"-"` // number of commands at the beginning of Next that change nothing
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -33,10 +35,12 @@ const (
 // Problems lists the problems of a shard, the shard's own first.
 func Problems(st *Shard, now time.Time) []Problem {
 	found := append([]Problem{}, shardProblems(st, now)...)
+	shared, covered := refusalProblems(st, now)
+	found = append(found, shared...)
 	for _, g := range st.Groups {
 		for _, p := range GroupProblems(g, st.Leads, now) {
-			if p.Topic == reason.TopicHold && st.Shard.Record.Hold != nil {
-				continue // the shard's own problem covers all groups
+			if p.Topic == reason.TopicHold && st.Shard.Record.Hold != nil || covered[p.said()] {
+				continue // a problem of the shard's own covers all groups
 			}
 			found = append(found, p)
 		}
@@ -144,12 +148,12 @@ func heldProblem(group string, b Blockage) Problem {
 	if why := b.Why(); why != "" {
 		what += ": " + why
 	}
-	if until := b.Until(); until != "" {
+	if until := b.Until(); until != "" && until != b.Frees() {
 		what += "; until " + until
 	}
 	p := Problem{
 		About: group, Rule: b.Rule, What: what, Next: "leasehold events -g " + group, Looks: 1,
-		Topic: reason.TopicOf(&b.Blocked),
+		Instances: b.Instances, Held: true, Topic: reason.TopicOf(&b.Blocked),
 	}
 	if b.Kind == store.BlockedByMissingList {
 		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator has to have it; it is asked again by itself"

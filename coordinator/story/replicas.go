@@ -39,10 +39,8 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 				"it took %s at best to write one key, in the last minute", took.Round(10*time.Millisecond))
 		}
 	}
-	if st.Leads && now.Sub(served.At) < servedLate {
-		for _, s := range served.Silent {
-			found = append(found, silentProblem(s))
-		}
+	for _, s := range silent(st, now) {
+		found = append(found, silentProblem(st, s))
 	}
 	here := make([]store.Replica, 0, len(st.Replicas))
 	for _, r := range st.Replicas {
@@ -64,7 +62,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			add(r.ID, "set both clocks by NTP", "its clock is %s %s the leader's", off.Abs(), which)
 		}
 		if r.OtherAgents > 0 {
-			add(r.ID, "install the coordinators' version of the agent on these machines, a few at a time",
+			add(r.ID, otherAgentsNext(st.Groups),
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
@@ -88,12 +86,26 @@ func agentsAre(n int) string {
 	return fmt.Sprintf("%d of its agents are", n)
 }
 
-// silentProblem is a provider or a load balancer that does not answer the leader.
-func silentProblem(s store.Silent) Problem {
+// silent returns the providers and load balancers that do not answer the leader now.
+func silent(st *Shard, now time.Time) []store.Silent {
+	if served := st.Served.Record; st.Leads && now.Sub(served.At) < servedLate {
+		return served.Silent
+	}
+	return nil
+}
+
+// silentProblem is a provider or a load balancer that does not answer the leader. For a provider
+// that refuses the credentials it includes the machines that wait for that.
+func silentProblem(st *Shard, s store.Silent) Problem {
 	p := Problem{
 		About: s.Provider, Rule: "PROV-5",
 		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
-		Next: "correct what it says; it is asked again by itself",
+		Next: correctProvider,
+	}
+	for _, r := range refusals(st) {
+		if s.Provider != "" && r.of == (refused{name: s.Provider, credentials: s.Refused}) {
+			p.What += fmt.Sprintf("; %s in %s", machinesWait(r.sum.Of.Count), FewNames(r.groups))
+		}
 	}
 	if s.Balancer != "" {
 		p.About, p.Rule = s.Balancer, "LB-3"

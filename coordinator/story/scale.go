@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
@@ -55,10 +56,23 @@ func scaleLine(st store.Status, now time.Time) string {
 	return line
 }
 
-// scaleProblem is that load asks for more than a group may have; nil if it does not.
+// scaleProblem says that the size cannot follow the load: a number from outside is missing, or the
+// load asks for more than the group may have. nil if it follows.
 func scaleProblem(group string, st store.Status) *Problem {
 	s := st.Scale
-	if s == nil || st.Accepted == nil || st.Accepted.Scale == nil || s.Stays != store.ScaleAtMost {
+	if s == nil || st.Accepted == nil || st.Accepted.Scale == nil {
+		return nil
+	}
+	for _, n := range s.Numbers {
+		if n.Old && n.Why != "" && n.Why != query.NotAsked {
+			return &Problem{
+				About: group, Rule: "AUTO-2",
+				What: fmt.Sprintf("its size cannot follow %s, which gives no number: %s", n.Metric, n.Why),
+				Next: fmt.Sprintf("see that the source of %s answers, as the coordinators' file of --providers has it", n.Metric),
+			}
+		}
+	}
+	if s.Stays != store.ScaleAtMost {
 		return nil
 	}
 	return &Problem{

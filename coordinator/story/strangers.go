@@ -11,8 +11,20 @@ import (
 
 // Strangers are agents and machines without a record (REC-8).
 type Strangers struct {
-	Strays []store.Stray // agents that connect
-	Extras []store.Extra // machines without an agent
+	Strays  []store.Stray // agents that connect
+	Extras  []store.Extra // machines without an agent
+	Foreign []store.Extra // machines that their provider did not make
+}
+
+// AddExtra adds a machine without an agent, unless its record was deleted on purpose: then it is
+// being removed.
+func (s *Strangers) AddExtra(x store.Extra) {
+	switch {
+	case x.Foreign:
+		s.Foreign = append(s.Foreign, x)
+	case !x.Gone:
+		s.Extras = append(s.Extras, x)
+	}
 }
 
 // strangersNamed is how many of them are listed one by one; the rest are counted.
@@ -75,6 +87,21 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 		found = append(found, Problem{
 			About: st.Name, Rule: "REC-8", What: what,
 			Next: "check them at their provider; leasehold instance adopt ID keeps one",
+		})
+	}
+	if n := len(st.Strangers.Foreign); n > 0 {
+		var refs []string
+		for _, x := range st.Strangers.Foreign[:min(n, strangersNamed)] {
+			refs = append(refs, x.Ref)
+		}
+		what := fmt.Sprintf("%s the tags of an instance without a record, not made by Leasehold and left alone: %s",
+			hasHave(n), strings.Join(refs, ", "))
+		if n > strangersNamed {
+			what += fmt.Sprintf(" and %d more", n-strangersNamed)
+		}
+		found = append(found, Problem{
+			About: st.Name, Rule: "PROV-4", What: what,
+			Next: "remove it, or the tags, at the provider",
 		})
 	}
 	return found

@@ -10,6 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// laneOfOperators has what operators have done: orders and accepted specs, whatever their rules.
+const laneOfOperators = "operator"
+
 // lanes are the rows of the time axis, by the rules of their decisions.
 var lanes = []struct {
 	Name     string
@@ -21,6 +24,7 @@ var lanes = []struct {
 	{"scale", []string{"AUTO", "BUSY", "CAP"}},
 	{"drain", []string{"DRAIN", "SPOT"}},
 	{"traffic", []string{"LB"}},
+	{laneOfOperators, []string{"DAY"}},
 	{"other", nil},
 }
 
@@ -78,7 +82,7 @@ func (s *Source) Axis(group string, span time.Duration, columns int, now time.Ti
 			}
 			on.see(e)
 			if !e.At.Before(a.From) && e.At.Before(a.To) {
-				a.Lanes[laneOf(e.Rule)].Counts[int(e.At.Sub(a.From)/step)]++
+				a.Lanes[laneOf(e)].Counts[int(e.At.Sub(a.From)/step)]++
 			}
 		}
 	})
@@ -86,8 +90,8 @@ func (s *Source) Axis(group string, span time.Duration, columns int, now time.Ti
 	for _, name := range bandNames {
 		var periods []store.Period
 		for _, p := range on[name] {
-			if p.To.IsZero() || p.To.After(now) {
-				p.To = now
+			if p.To.IsZero() || p.To.After(now) { // it goes on: it ends with the axis, which does not move every second
+				p.To = a.To
 			}
 			if p.From.Before(a.From) {
 				p.From = a.From
@@ -103,10 +107,13 @@ func (s *Source) Axis(group string, span time.Duration, columns int, now time.Ti
 	return a
 }
 
-func laneOf(rule string) int {
-	family, _, _ := strings.Cut(rule, "-")
+// laneOf returns the lane of an entry. Of what follows from an order, only what names the operator
+// is the operator's.
+func laneOf(e *journal.Entry) int {
+	family, _, _ := strings.Cut(e.Rule, "-")
+	ordered := e.Cause.Kind == store.CauseOrder || e.Cause.Kind == store.CauseSpec
 	for i, l := range lanes {
-		if slices.Contains(l.Families, family) {
+		if ordered && l.Name == laneOfOperators || !ordered && slices.Contains(l.Families, family) {
 			return i
 		}
 	}

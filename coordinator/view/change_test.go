@@ -3,6 +3,7 @@ package view_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -330,6 +331,9 @@ func TestProblemsOfTheShard(t *testing.T) {
 			Schema: store.Schema, Name: "chat", Since: x.now.Add(-time.Hour), Why: "503",
 		})
 		x.put(x.keys.Of(store.KindExtras)+"web-9-z", store.Extra{Schema: store.Schema, Provider: "mem", Since: x.now})
+		x.put(x.keys.Of(store.KindExtras)+"web-8-y", store.Extra{
+			Schema: store.Schema, Provider: "mem", Ref: "copy-1", Foreign: true, Gone: true, Since: x.now,
+		})
 		ctx, stop := context.WithCancel(x.t.Context())
 		go observe.Run(ctx, x.views, "coord-a", func(context.Context) (store.Members, error) {
 			return store.Members{
@@ -342,6 +346,7 @@ func TestProblemsOfTheShard(t *testing.T) {
 		for _, want := range []string{
 			"webhook chat WEB-3 it has taken no event for 1h: 503",
 			"1 machine has the shard's tag, no record and no agent: web-9-z",
+			"PROV-4 1 machine has the tags of an instance without a record, not made by Leasehold and left alone: copy-1",
 			"etcd one DAY-3 it does not answer", "coord-a DAY-3 its certificate for etcd ends",
 		} {
 			if !strings.Contains(found, want) {
@@ -408,17 +413,21 @@ func TestBandsOfTheAxis(t *testing.T) {
 			got[b.Name] = b.Periods
 		}
 		for name, want := range map[string][]store.Period{
-			"storm":   {{From: ago(50), To: ago(40)}, {From: ago(5), To: x.now}},
-			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(36), To: ago(33)}, {From: ago(1), To: x.now}},
+			"storm":   {{From: ago(50), To: ago(40)}, {From: ago(5), To: a.To}},
+			"grace":   {{From: ago(45), To: ago(39)}, {From: ago(36), To: ago(33)}, {From: ago(1), To: a.To}},
 			"breaker": {{From: ago(30), To: ago(25)}},
 			"rolling": {{From: a.From, To: ago(20)}},
-			"hold":    {{From: ago(2), To: x.now}},
-			"freeze":  {{From: ago(15), To: x.now}},
+			"hold":    {{From: ago(2), To: a.To}},
+			"freeze":  {{From: ago(15), To: a.To}},
 			"window":  {{From: from.Truncate(time.Minute), To: from.Truncate(time.Minute).Add(5 * time.Minute)}},
 		} {
 			if !slices.Equal(got[name], want) {
 				t.Errorf("%s: %v, want %v", name, got[name], want)
 			}
+		}
+		later := x.views.Axis("web", time.Hour, 60, x.now.Add(30*time.Second))
+		if !reflect.DeepEqual(later.Bands, a.Bands) {
+			t.Errorf("what goes on moves within a column, so that the axis is sent again: %v", later.Bands)
 		}
 	})
 }

@@ -87,5 +87,5 @@ func endOf(t *store.Timer) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	return t.Start.Add(t.For.D())
+	return t.End()
 }

@@ -130,8 +130,8 @@ func (s *Source) shardOf(c *cache.Content) *story.Shard {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Extras)) {
 		_, heard := c.Strays[id]
-		if _, recorded := c.Instances[id]; !heard && !recorded && !c.Extras[id].Record.Gone {
-			st.Strangers.Extras = append(st.Strangers.Extras, c.Extras[id].Record)
+		if _, recorded := c.Instances[id]; !heard && !recorded {
+			st.Strangers.AddExtra(c.Extras[id].Record)
 		}
 	}
 	for name, v := range c.Secrets {

@@ -88,9 +88,22 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 		u.Rule, u.Why = verdict.Rule, reason.OneLine(verdict.Why)
 	}
 	if u.Why == "" && u.Kind != "live" {
-		u.Rule, u.Why = i.Last.Rule, reason.OneLine(reason.Clause(i.Last.Cause, i.Last.Why))
+		u.Rule, u.Why = lastOf(&i, alive, last)
 	}
 	return u
+}
+
+// lastOf says why an instance is on its way: what its checks wait for, or what was decided last.
+func lastOf(i *store.Instance, alive *store.Alive, last *story.LastReport) (rule, why string) {
+	if i.Phase == store.Checking && alive != nil && last != nil && last.BootID == alive.BootID && !last.Healthy &&
+		last.Why != "" {
+		return "DET-10", reason.OneLine(last.Why)
+	}
+	what, why := reason.OneLine(i.Last.What), reason.OneLine(reason.Clause(i.Last.Cause, i.Last.Why))
+	if what != "" && why != "" {
+		what += ": "
+	}
+	return i.Last.Rule, what + why
 }
 
 // kindOf returns how the grid shows an instance. A verdict comes from a leader, and may be older
@@ -124,7 +137,10 @@ func (u Unit) Label() string {
 	if u.Kind != u.Phase && u.Kind != "live" {
 		text += ", " + u.Phase
 	}
-	if u.Why != "" && u.Kind != "live" {
+	switch {
+	case u.Kind == "live" && u.Replaces != "":
+		text += ", in place of " + u.Replaces
+	case u.Why != "" && u.Kind != "live":
 		text += ": " + u.Why
 	}
 	return text

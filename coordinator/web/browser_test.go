@@ -174,13 +174,57 @@ func TestPagesInABrowser(t *testing.T) {
 			t.Error("? does not open the signs and keys")
 		}
 		tab.Press("n")
-		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href') || ''"); !strings.Contains(at,
-			"web-0-a") && !strings.HasPrefix(at, "/events") {
+		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href')"); at != "/i/web-0-a" {
 			t.Errorf("the next problem is %q", at)
 		}
 		tab.Press("g")
 		tab.Press(browser.Enter)
 		tab.Until("the page of the instance", `location.pathname.startsWith('/i/web-')`)
+	})
+
+	t.Run("by keyboard alone, Tab reaches all that can be used, on every page", func(t *testing.T) {
+		tab := b.Tab(t, wide)
+		for _, path := range []string{"/", "/g/web", "/g/api", "/i/web-0-a", "/events", "/report", "/report?group=web"} {
+			tab.Go(x.server.URL() + path)
+			tab.Until("a page that does not change", "typeof settle === 'function' && (close(), document.hasFocus())")
+			browser.Eval[int](tab, `window.usable = [...document.querySelectorAll('a[href], input, button, summary, [tabindex="0"]')]
+				.filter(e => e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true})).length,
+				window.reached = new Set(), window.unseen = 0, document.addEventListener('focusin', e => {
+					reached.add(e.target);
+					if (getComputedStyle(e.target).outlineStyle === 'none') unseen++;
+				}), 1`)
+			usable := browser.Eval[int](tab, "usable")
+			for range usable {
+				tab.Press(browser.Tabulator)
+			}
+			if n := browser.Eval[int](tab, "reached.size"); n != usable || usable < 5 {
+				t.Errorf("%s: Tab reaches %d of %d", path, n, usable)
+			}
+			if n := browser.Eval[int](tab, "unseen"); n > 0 {
+				t.Errorf("%s: the focus is not seen %d times", path, n)
+			}
+		}
+	})
+
+	t.Run("a heal and a roll are seen while they happen", func(t *testing.T) {
+		x.stalled("roll")
+		tab := b.Tab(t, wide)
+		tab.Go(x.server.URL() + "/g/roll")
+		tab.Until("a live page", "stream?.readyState === 1")
+		tab.Press("n")
+		if at := browser.Eval[string](tab, "document.activeElement.getAttribute('href')"); at != "/i/roll-1-a" {
+			t.Errorf("the first problem leads to %q", at)
+		}
+		x.replace("roll", 0)
+		tab.Until("two instances in one cell", "document.querySelectorAll('#s-0 a').length === 2")
+		tab.Until("the new one in the table", "document.querySelector('#r-roll-0-b')")
+		x.rolls("roll", 2)
+		tab.Until("the progress of the roll", `document.querySelector('#standing progress').value === 2`)
+		x.rolls("roll", 0)
+		tab.Until("its end", `!document.querySelector('#standing progress')`)
+		for _, e := range tab.Errors() {
+			t.Error(e)
+		}
 	})
 
 	t.Run("without scripts", func(t *testing.T) {
@@ -214,6 +258,27 @@ func TestPagesInABrowser(t *testing.T) {
 			}
 		}
 	})
+}
+
+// replace adds an instance to a slot, in the place of the one that is there.
+func (x *exhibit) replace(group string, slot int) {
+	x.t.Helper()
+	id := fmt.Sprintf("%s-%d-b", group, slot)
+	x.put(map[string]any{x.keys.Instance(id): store.Instance{
+		Schema: store.Schema, ID: id, Group: group, Slot: slot, Phase: store.Running, Managed: true, Zone: "a",
+		Since: x.now, Created: x.now, Replaces: fmt.Sprintf("%s-%d-a", group, slot),
+		Spec: store.InstanceSpec{Provider: "mem"}, Template: "t1",
+	}})
+}
+
+// rolls sets how far the roll of a group of three is; 0: there is none.
+func (x *exhibit) rolls(group string, done int) {
+	x.t.Helper()
+	st := store.Status{Schema: store.Schema, Group: group, State: store.GroupStarted, Health: 100, Healthy: 3, Since: x.now}
+	if done > 0 {
+		st.Rollout = &store.Rollout{Template: "t2", Since: x.now, Progress: x.now, Done: done, Total: 3}
+	}
+	x.put(map[string]any{x.keys.Status(group): st})
 }
 
 // phase puts the instance in a slot into a phase.

@@ -129,8 +129,14 @@ func TestTimeAxis(t *testing.T) {
 			Group: "web", Instance: "web-0-a", Rule: rule, What: fmt.Sprint("entry ", n),
 		})
 	}
+	for n, cause := range []store.Cause{{Kind: store.CauseOrder, By: "ada"}, {Kind: store.CauseSpec, Count: 1}} {
+		x.tell(-time.Duration(20*n+10)*time.Minute, store.JournalEntry{
+			Group: "web", Rule: "REC-13", What: "by ada", Cause: cause,
+		})
+	}
+	x.shows("/g/web?span=1h", "by ada")
 	body := x.shows("/g/web?span=1h", "entry 4")
-	for _, lane := range []string{"detect", "heal", "roll", "traffic", "other"} {
+	for _, lane := range []string{"detect", "heal", "roll", "traffic", "operator", "other"} {
 		if !strings.Contains(body, "1 in lane "+lane) {
 			t.Errorf("no column in lane %s", lane)
 		}

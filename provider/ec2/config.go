@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/leasehold/leasehold/provider/amazon"
@@ -40,7 +39,7 @@ type Config struct {
 	PollInterval string `json:"poll_interval,omitempty"`
 
 	Logger *slog.Logger   `json:"-"` // default: discard
-	Client ec2.HTTPClient `json:"-"` // for tests; default: the SDK's
+	Client ec2.HTTPClient `json:"-"` // for tests; default: amazon.Client
 }
 
 // Secrets are names of the shard's secrets.
@@ -139,7 +138,11 @@ func (c *Config) check() error {
 // repeated, and every request passes its gate.
 func (p *Provider) newClient(ctx context.Context, c Config) (*ec2.Client, error) {
 	if c.Client == nil {
-		c.Client = awshttp.NewBuildableClient().WithTimeout(requestTimeout)
+		client, err := amazon.Client(requestTimeout)
+		if err != nil {
+			return nil, err
+		}
+		c.Client = client
 	}
 	options := ec2.Options{
 		Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold",

@@ -94,7 +94,7 @@ var notStarted = []string{
 func (i instance) machine() provider.Machine {
 	m := provider.Machine{
 		Instance: i.tag(tagInstance), Shard: i.tag(tagShard), Group: i.tag(tagGroup), Zone: i.tag(tagZone), Ref: i.id(),
-		Address: aws.ToString(i.PrivateIpAddress),
+		Address: aws.ToString(i.PrivateIpAddress), Foreign: !i.isOf(key{i.tag(tagShard), i.tag(tagInstance)}),
 	}
 	m.State, m.Why = i.meaning()
 	return m

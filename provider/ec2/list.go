@@ -15,8 +15,7 @@ import (
 
 // List lists what has the shard's tag, also what this provider did not make. A terminated machine
 // is listed while it is evidence: it ended by itself, it has no successor, and no Delete has seen
-// it. What this provider made comes last: who keeps one machine of an instance by its ID keeps
-// that.
+// it.
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

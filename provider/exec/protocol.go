@@ -66,6 +66,8 @@ type createParams struct {
 	Bootstrap string            `json:"bootstrap"`
 	UserData  string            `json:"user_data"`
 	Call      string            `json:"call"`
+
+	token string // in the bootstrap document: it is shown nowhere
 }
 
 type copyParams struct {

@@ -53,10 +53,14 @@ func New(ctx context.Context, c Config) (provider.Provider, error) {
 
 // call runs the program once and decodes its result.
 func (p *Provider) call(ctx context.Context, method, shard, instance string, params, result any) error {
-	return p.Call(ctx, program.Call{
+	c := program.Call{
 		Method: method, Shard: shard, Instance: instance, Params: params, Bare: method == "describe",
 		Aside: method == "list" || method == "describe", Long: method == "list",
-	}, result)
+	}
+	if create, is := params.(createParams); is {
+		c.Hidden = map[string]string{"join token": create.token}
+	}
+	return p.Call(ctx, c, result)
 }
 
 // describe asks the program once what it can do. It gets no secrets for that: they are opened only
@@ -153,7 +157,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	err = p.call(ctx, "create", b.Shard, b.Instance, createParams{
 		templateParams: templateOf(req.Template), Zone: req.Zone, Group: b.Group, Slot: b.Slot,
 		Tags: tags, Bootstrap: string(document), UserData: script,
-		Call: req.Call,
+		Call: req.Call, token: b.JoinToken,
 	}, &m)
 	if err != nil {
 		return provider.Machine{}, err

@@ -112,7 +112,7 @@ func open(c Config) (*Provider, error) {
 	}
 	p := &Provider{
 		config: c, timeout: timeout, log: c.Logger, types: map[string]size{}, seen: map[key]string{},
-		addresses: map[key]string{},
+		addresses: map[key]string{}, undefined: map[undefined]machineOf{}, reported: map[string]bool{},
 	}
 	for name, t := range c.InstanceTypes {
 		memory, err := parseSize(t.Memory)

@@ -14,6 +14,7 @@ import (
 	api "github.com/digitalocean/go-libvirt"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/outward"
 )
 
 const (
@@ -171,12 +172,11 @@ func (h *hypervisor) connect(ctx context.Context) (*link, error) {
 }
 
 func (h *hypervisor) dialLibvirtd(ctx context.Context) (net.Conn, error) {
-	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3,
-	}}
 	if h.host == "" {
-		return d.DialContext(ctx, "unix", h.socket)
+		return new(net.Dialer).DialContext(ctx, "unix", h.socket)
 	}
+	d := outward.Dialer()
+	d.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 	conn, err := (&tls.Dialer{NetDialer: d, Config: h.secure}).DialContext(ctx, "tcp", net.JoinHostPort(h.host, h.port))
 	if err != nil {
 		return nil, err

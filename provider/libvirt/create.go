@@ -27,6 +27,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (m pr
 	}
 	k := key{b.Shard, b.Instance}
 	err = p.turns.Take(ctx, k, func() error {
+		p.forgetUndefined(k)
 		d, err := p.create(ctx, h, req)
 		if err == nil {
 			m = d.machine(h.zone, p.timeout)
@@ -376,7 +377,7 @@ func (p *Provider) removeUnstarted(ctx context.Context, h *hypervisor, k key, d 
 		if !now.down() || now.hasRun() || now.Step == stepStarted {
 			return nil
 		}
-		if _, err := clear(ctx, l, now.Pool, now.Name, k.shard); err != nil {
+		if err := clear(ctx, l, now.Pool, now.Name); err != nil {
 			return err
 		}
 		err = undefine(l, now)

@@ -14,6 +14,8 @@
 //
 //   - A domain without the shard and the instance in its metadata is neither stopped, restarted,
 //     changed nor deleted, whatever its name.
+//   - A volume is deleted with the domain that it belongs to by its whole name, or after this
+//     process has undefined that domain. The absence of a domain alone deletes nothing.
 //   - An intent is noted before it is carried out: the step "starting" or "restarting" before each
 //     start, "stopped" before each Stop. A domain that is down without one has crashed.
 //   - A List is whole: a hypervisor that does not answer makes it an error. It is never a part.

@@ -231,6 +231,7 @@ func change(l *link, d *domain, to func(*record)) (*domain, error) {
 func (d *domain) machine(zone string, grace time.Duration) provider.Machine {
 	m := provider.Machine{
 		Instance: d.Instance, Shard: d.Shard, Group: d.Group, Zone: zone, Ref: d.Name, Call: d.Call,
+		Foreign: d.Name != key{d.Shard, d.Instance}.nameOf(), // a clone, or renamed
 	}
 	m.State, m.Why = d.is(grace)
 	return m

@@ -96,6 +96,7 @@ func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) e
 // is something of it, it is listed.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	k := key{shard, instance}
+	var removed []place
 	err := p.turns.Take(ctx, k, func() error {
 		for {
 			h, d, err := p.everywhere(ctx, k)
@@ -105,8 +106,12 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 			if err := p.remove(ctx, h, d); err != nil {
 				return h.meaning(err, "")
 			}
+			removed = append(removed, place{h, d})
 		}
 	})
+	for _, at := range removed {
+		p.sweep(ctx, at.h, at.d.Pool, shard)
+	}
 	if err != nil {
 		return fmt.Errorf("delete machine %s: %w", instance, err)
 	}
@@ -118,22 +123,18 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 }
 
 func (p *Provider) remove(ctx context.Context, h *hypervisor, d *domain) error {
-	var strays []string
-	err := h.use(ctx, func(l *link) (err error) {
+	return h.use(ctx, func(l *link) error {
 		if !d.down() {
 			if err := l.DomainDestroyFlags(d.Domain, 0); err != nil && !gone(err) && !is(err, api.ErrOperationInvalid) {
 				return err
 			}
 		}
-		if strays, err = clear(ctx, l, d.Pool, d.Name, d.Shard); err != nil {
+		if err := clear(ctx, l, d.Pool, d.Name); err != nil {
 			return err
 		}
+		p.noteUndefined(h, d) // also if the answer is lost
 		return undefine(l, d)
 	})
-	if err == nil {
-		p.sweep(ctx, h, d.Pool, strays)
-	}
-	return err
 }
 
 func undefine(l *link, d *domain) error {

@@ -31,6 +31,8 @@ type Provider struct {
 	mu        sync.Mutex
 	seen      map[key]string // the zone in which a machine was seen last
 	addresses map[key]string // its last address
+	undefined map[undefined]machineOf
+	reported  map[string]bool // volumes without a domain
 }
 
 var (

@@ -115,6 +115,28 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 		t.Errorf("Restart: %v", err)
 	}
 	virsh(t, l, "dominfo", name)
+	// A clone has the metadata of its original, and is no machine of ours.
+	own := mustCreate(t, p, request(shard, "web-1-b", "a", small()))
+	clone := own.Ref + "-clone"
+	virsh(t, l, "destroy", own.Ref)
+	virsh(t, l, "domrename", own.Ref, clone)
+	virsh(t, l, "start", clone)
+	t.Cleanup(func() {
+		virsh(t, l, "destroy", clone)
+		virsh(t, l, "undefine", clone)
+	})
+	if m := listed(t, p, shard, "web-1-b"); m.Ref != clone || !m.Foreign {
+		t.Errorf("a clone is listed as %+v", m)
+	}
+	if err := p.Delete(t.Context(), shard, "web-1-b"); err != nil {
+		t.Error(err)
+	}
+	if state := virsh(t, l, "domstate", clone); state != "running" {
+		t.Errorf("the clone is %s", state)
+	}
+	if files, err := l.Files(own.Ref + "."); err != nil || len(files) != 3 {
+		t.Errorf("of its disks there are %q, %v", files, err)
+	}
 	// Unreadable metadata is no proof that a domain is not ours.
 	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set",
 		"<machine shard='"+shard+"' memory='many'/>")
@@ -236,27 +258,44 @@ func deleteCutsShort(t *testing.T, l *libvirttest.Libvirt) {
 	}
 }
 
-// A volume whose domain is gone goes with the next machine of its shard that is deleted. Others
-// stay.
+// A Delete removes the machine's own volumes, by their whole names. A volume that a Create which
+// was cut off makes after that goes with the next machine that is deleted. All others stay,
+// whatever their names: copies that an operator made, and volumes whose domain this provider did
+// not undefine.
+//
+// proves PROV-8
 func leftVolumes(t *testing.T, l *libvirttest.Libvirt) {
 	p := onReal(t, l, nil)
 	const shard = "sh-left"
-	left := key{shard, "gone"}.nameOf() + rootSuffix
-	others := key{"sh-others", "gone"}.nameOf() + rootSuffix
-	for _, name := range []string{left, others} {
-		virsh(t, l, "vol-create-as", libvirttest.Pool, name, "1M", "--format", "qcow2")
-	}
+	first := mustCreate(t, p, request(shard, "first", "a", small()))
+	second := mustCreate(t, p, request(shard, "second", "a", small()))
 	stays := mustCreate(t, p, request(shard, "stays", "a", small()))
-	goes := mustCreate(t, p, request(shard, "goes", "a", small()))
-	if err := p.Delete(t.Context(), shard, goes.Instance); err != nil {
+	late := first.Ref + rootSuffix
+	others := []string{
+		key{"sh-others", "gone"}.nameOf() + rootSuffix, key{shard, "gone"}.nameOf() + rootSuffix,
+		first.Ref + ".root-clone.qcow2", first.Ref + ".backup.qcow2", second.Ref + ".root-clone.qcow2", first.Ref + "-clone",
+	}
+	add := func(name string) { virsh(t, l, "vol-create-as", libvirttest.Pool, name, "1M", "--format", "qcow2") }
+	for _, name := range others {
+		add(name)
+		t.Cleanup(func() { virsh(t, l, "vol-delete", name, "--pool", libvirttest.Pool) })
+	}
+	if err := p.Delete(t.Context(), shard, first.Instance); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{left: 0, others: 1, stays.Ref: 3, goes.Ref: 0, "blank": 1} {
+	add(late)
+	if err := p.Delete(t.Context(), shard, second.Instance); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{late: 0, stays.Ref: 3, first.Ref + ".": 2, second.Ref + ".": 1, "blank": 1}
+	for _, name := range others {
+		want[name] = 1
+	}
+	for name, want := range want {
 		if files, err := l.Files(name); err != nil || len(files) != want {
 			t.Errorf("%s: %q, %v, want %d files", name, files, err, want)
 		}
 	}
-	virsh(t, l, "vol-delete", others, "--pool", libvirttest.Pool)
 }
 
 // What others do to a machine shows: it is stopped only after a Stop of ours.

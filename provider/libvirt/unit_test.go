@@ -238,3 +238,12 @@ func TestMeaningsOfErrors(t *testing.T) {
 		}
 	}
 }
+
+// proves SEC-7
+func TestNoLinkLocalAddressIsReached(t *testing.T) {
+	h := newHypervisor("a")
+	h.host, h.port = "169.254.1.1", "16514"
+	if _, err := h.dialLibvirtd(t.Context()); err == nil || !strings.Contains(err.Error(), "link-local") {
+		t.Error(err)
+	}
+}

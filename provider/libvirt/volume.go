@@ -23,6 +23,8 @@ const (
 	consoleSuffix = ".console.log"
 )
 
+var suffixes = []string{rootSuffix, dataSuffix, seedSuffix, consoleSuffix}
+
 // volume is one that a machine has for itself.
 type volume struct {
 	name, format string
@@ -124,74 +126,26 @@ func (v volume) make(l *link, pool api.StoragePool) error {
 	return nil
 }
 
-// clear deletes the volumes of a domain. It returns the volumes of the shard whose domain this
-// hypervisor does not have.
-func clear(ctx context.Context, l *link, poolName, name, shard string) (strays []string, err error) {
+// clear deletes a machine's volumes, by their whole names: an operator's copies of them may have
+// the domain's name too.
+func clear(ctx context.Context, l *link, poolName, name string) error {
 	pool, err := l.StoragePoolLookupByName(poolName)
 	if is(err, api.ErrNoStoragePool) {
-		return nil, nil // and with it all that it had
+		return nil // and with it all that it had
 	}
 	if err == nil {
 		err = refresh(ctx, l, pool) // to see console logs
 	}
 	if err != nil {
-		return nil, err
-	}
-	all, _, err := l.StoragePoolListAllVolumes(pool, 1, 0)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	var errs []error
-	for _, v := range all {
-		switch owner := ownerOf(v.Name); {
-		case owner == name:
-			if err := l.StorageVolDelete(v, 0); err != nil && !is(err, api.ErrNoStorageVol) {
-				errs = append(errs, fmt.Errorf("delete volume %s: %w", v.Name, err))
-			}
-		case strings.HasPrefix(v.Name, prefixOf(shard)):
-			if _, err := l.DomainLookupByName(owner); gone(err) {
-				strays = append(strays, v.Name)
-			}
+	for _, suffix := range suffixes {
+		if err := deleteVolume(l, poolName, name+suffix); err != nil {
+			errs = append(errs, fmt.Errorf("delete volume %s: %w", name+suffix, err))
 		}
 	}
-	return strays, errors.Join(errs...)
-}
-
-// ownerOf is the domain that a volume belongs to, by its name.
-func ownerOf(volume string) string {
-	owner, _, _ := strings.Cut(volume, ".")
-	return owner
-}
-
-// sweep deletes volumes whose domain no hypervisor has: a domain is defined before its first volume
-// is made, so it was there and is gone. Hypervisors may share a pool's directory. Without an answer
-// of each of them the volumes stay for the next sweep.
-func (p *Provider) sweep(ctx context.Context, h *hypervisor, poolName string, strays []string) {
-	for _, name := range strays {
-		there, err := p.hasDomain(ctx, ownerOf(name))
-		if err == nil && !there {
-			err = h.use(ctx, func(l *link) error { return deleteVolume(l, poolName, name) })
-		}
-		if err != nil {
-			p.log.Warn("volumes without a domain stay", "first", name, "zone", h.zone, "error", err)
-			return
-		}
-	}
-}
-
-// hasDomain reports whether any hypervisor has a domain of that name, or an error if one does not
-// answer.
-func (p *Provider) hasDomain(ctx context.Context, name string) (there bool, err error) {
-	for _, h := range p.hypervisors {
-		err := h.use(ctx, func(l *link) error {
-			_, err := l.DomainLookupByName(name)
-			return err
-		})
-		if !gone(err) {
-			return err == nil, err
-		}
-	}
-	return false, nil
+	return errors.Join(errs...)
 }
 
 func deleteVolume(l *link, poolName, name string) error {

@@ -52,6 +52,10 @@ func (c *container) isOf(shard, instance string) bool {
 	return c.Config[tagShard] == shard && c.Config[tagInstance] == instance && shard != "" && instance != ""
 }
 
+// foreign: it has the tags of an instance, and another name than its container. An operator copied
+// or renamed one of ours.
+func (c *container) foreign() bool { return c.Name != nameOf(c.Config[tagInstance]) }
+
 // start names the last start of the container, "" if there was none.
 func (c *container) start() string {
 	if c.LastUsedAt.Unix() <= 0 {
@@ -111,7 +115,7 @@ func (c *container) down() bool { return c.Status == isStopped }
 func (c *container) machine(now time.Time, grace time.Duration) provider.Machine {
 	m := provider.Machine{
 		Instance: c.Config[tagInstance], Shard: c.Config[tagShard], Group: c.Config[tagGroup], Zone: c.Config[tagZone],
-		Ref: c.Name, BootID: c.boot(),
+		Ref: c.Name, BootID: c.boot(), Foreign: c.foreign(),
 	}
 	what, at := c.step()
 	underWay := what == stepNew || what == stepStarting

@@ -369,6 +369,42 @@ func TestDamagedAnswersProveNothing(t *testing.T) {
 	}
 }
 
+// A container with the tags of an instance and another name is no machine of ours: an operator
+// copied it (lxc copy keeps the tags), or renamed it to keep it. It is listed as foreign, so that
+// operators see it, and no call touches it.
+//
+// proves PROV-4, SAFE-8
+func TestContainersOfAnotherName(t *testing.T) {
+	renamed := ours("Running", nil)
+	renamed["name"] = "evidence"
+	touched := func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s", r.Method, r.URL.Path)
+		refuse(http.StatusBadRequest, "no")(w, r)
+	}
+	var there []any
+	p := fake(t, map[string]http.HandlerFunc{
+		"GET /1.0/instances":       listing(func() []any { return there }, "/1.0/instances/ls-i1", "/1.0/instances/evidence"),
+		"GET /1.0/instances/ls-i1": refuse(http.StatusNotFound, "Instance not found"),
+		"/1.0/instances/evidence":  touched, "/1.0/instances/evidence/": touched,
+	})
+	there = []any{renamed, ours("Stopped", nil)}
+	all, err := p.List(t.Context(), "s1")
+	if err != nil || len(all) != 2 || !all[0].Foreign || all[0].Ref != "evidence" || all[1].Foreign {
+		t.Errorf("beside the instance's: %+v, %v", all, err)
+	}
+	there = []any{renamed}
+	all, err = p.List(t.Context(), "s1")
+	if err != nil || len(all) != 1 || !all[0].Foreign || all[0].Instance != "i1" {
+		t.Errorf("alone: %+v, %v", all, err)
+	}
+	if err := errors.Join(p.Stop(t.Context(), "s1", "i1", 0), p.Delete(t.Context(), "s1", "i1")); err != nil {
+		t.Error(err)
+	}
+	if err := p.Restart(t.Context(), "s1", "i1", ""); !errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("Restart: %v", err)
+	}
+}
+
 func TestWhatAContainerIs(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC)
 	const start = "2026-01-02T03:04:05.000000006Z"

@@ -58,7 +58,7 @@ func (p *Provider) learn(ctx context.Context, all []*container) {
 		askBoot := k.boot == ""
 		askAddress := (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < mostInVain &&
 			addresses < addressesOnce
-		if c.Status != isRunning || !askBoot && !askAddress {
+		if c.Status != isRunning || c.foreign() || !askBoot && !askAddress {
 			continue
 		}
 		if askAddress {

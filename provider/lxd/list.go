@@ -130,7 +130,7 @@ func (p *Provider) hidden(ctx context.Context, name, shard string) (provider.Mac
 	case is && ctx.Err() == nil:
 		return provider.Machine{
 			Instance: k.instance, Shard: k.shard, Group: k.group, Zone: k.zone, Ref: name, BootID: k.boot, Address: k.address,
-			State: provider.StateUnknown, Why: err.Error(),
+			State: provider.StateUnknown, Why: err.Error(), Foreign: name != nameOf(k.instance),
 		}, true, nil
 	}
 	return provider.Machine{}, false, err

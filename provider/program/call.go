@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	osexec "os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/agent/secrets"
 )
 
 const (
@@ -40,6 +43,9 @@ type Call struct {
 	Long bool
 	// Bare: the program gets no secrets.
 	Bare bool
+	// Hidden are values among the parameters, by name, that the program may repeat in a message and
+	// that must not be shown. Its secrets are hidden without being named here.
+	Hidden map[string]string
 }
 
 // request is what the program reads.
@@ -99,16 +105,21 @@ func (p *Program) Call(ctx context.Context, c Call, result any) error {
 	if c.Long {
 		most = maxLong
 	}
-	out, said, ended := p.run(ctx, input, most)
+	out, heard, ended := p.run(ctx, input, most)
+	hidden := maps.Clone(r.Secrets)
+	maps.Copy(hidden, c.Hidden)
+	veil := secrets.NewVeil(hidden)
+	said := veil(string(heard)) // it may trace its commands, or print its input when it fails
 	p.tell(c, said)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the program was killed, since its time was up: %w%s", err, lastLine(said))
 	}
-	return read(out, most, ended, said, result)
+	return read(out, most, ended, said, veil, result)
 }
 
-// read decodes an answer. A result counts only from a program that ended well.
-func read(out []byte, most int, ended error, said []byte, result any) error {
+// read decodes an answer. A result counts only from a program that ended well. Errors show no
+// secrets: they go to the journal and to the status.
+func read(out []byte, most int, ended error, said string, veil func(string) string, result any) error {
 	if len(out) > most {
 		return fmt.Errorf("the program's answer is longer than %d bytes", most)
 	}
@@ -122,6 +133,7 @@ func read(out []byte, most int, ended error, said []byte, result any) error {
 	}
 	switch {
 	case err == nil && a.Error != nil && a.Result == nil:
+		a.Error.Code, a.Error.Scope, a.Error.Message = veil(a.Error.Code), veil(a.Error.Scope), veil(a.Error.Message)
 		return a.Error.err()
 	case ended != nil:
 		return fmt.Errorf("the program ended without an answer: %w%s", ended, lastLine(said))
@@ -166,8 +178,8 @@ func (p *Program) run(ctx context.Context, input []byte, most int) (out, said []
 }
 
 // tell passes what the program wrote to its standard error on to our log.
-func (p *Program) tell(c Call, said []byte) {
-	for i, line := range strings.Split(strings.TrimSpace(string(said)), "\n") {
+func (p *Program) tell(c Call, said string) {
+	for i, line := range strings.Split(strings.TrimSpace(said), "\n") {
 		if line == "" || i == maxLines {
 			break
 		}
@@ -176,8 +188,8 @@ func (p *Program) tell(c Call, said []byte) {
 }
 
 // lastLine is the end of what the program wrote to its standard error, for the error.
-func lastLine(said []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+func lastLine(said string) string {
+	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if last := lines[len(lines)-1]; last != "" {
 		return ": it says: " + Clip(last)
 	}

@@ -57,6 +57,8 @@ type Tab struct {
 const (
 	Right = kb.ArrowRight
 	Enter = kb.Enter
+
+	Tabulator = kb.Tab
 )
 
 // Look is how a tab shows pages.

@@ -10,6 +10,7 @@
 //	budgets_test.go     what is under way at once, counted anew from the records
 //	windows_test.go     nothing planned begins outside of windows, and healing waits for none
 //	machines_test.go    one machine for each record, and none without
+//	sizes_test.go       sizes that follow a load, judged by the truth of that load
 //	ending_test.go      once nothing goes wrong any more, every group comes to its rightful end
 //
 // The checks know nothing of the planner's code: they read records as any person with etcdctl can,

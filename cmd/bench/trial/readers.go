@@ -55,7 +55,8 @@ type Period struct {
 	Readers bool    `json:"readers"`
 	Seconds float64 `json:"seconds"`
 	Cores   float64 `json:"replica_cores"`
-	Updates uint64  `json:"updates"`
+	Updates uint64  `json:"updates"` // that all readers together got
+	Bytes   uint64  `json:"bytes"`
 }
 
 // Serving is the sum of the periods of a kind.
@@ -96,6 +97,7 @@ func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
 	}
 	var latency [2]measure.Histogram
 	var spent, lasted [2]float64
+	var updates, received uint64
 	var heard audience
 	for n := range p.Periods {
 		with := n % 2
@@ -110,6 +112,7 @@ func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
 		latency[with].Merge(after.Latency.Since(before.Latency))
 		spent[with] += one.Cores * one.Seconds
 		lasted[with] += one.Seconds
+		updates, received = updates+one.Updates, received+one.Bytes
 		r.Periods = append(r.Periods, one)
 	}
 	ended, err := t.read(ctx)
@@ -120,7 +123,7 @@ func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
 	r.With = Serving{Cores: spent[1] / lasted[1], Latency: timesOf(latency[1])}
 	r.Cost = r.With.Cores - r.Without.Cores
 	each := lasted[1] * float64(max(1, p.plain()))
-	r.Updates, r.Received = float64(heard.updates.Load())/each, float64(heard.bytes.Load())/each
+	r.Updates, r.Received = float64(updates)/each, float64(received)/each
 	r.Dropped = int(heard.dropped.Load())
 	if p.Browser {
 		r.Drawn = drawnOf(heard.drawn)
@@ -169,7 +172,7 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 	if before, err = t.crowds.stats(); err != nil {
 		return one, before, err
 	}
-	begun, updates := t.usage.read()[t.replicas[0].id], heard.updates.Load()
+	begun, updates, received := t.usage.read()[t.replicas[0].id], heard.updates.Load(), heard.bytes.Load()
 	end := time.Now().Add(p.For)
 	var next time.Time
 	err = t.await(ctx, doing, func() (string, bool) {
@@ -184,7 +187,7 @@ func (t *Trial) period(ctx context.Context, p ReadersPlan, with bool, heard *aud
 	ended := t.usage.read()[t.replicas[0].id]
 	return Period{
 		Readers: with, Seconds: ended.At.Sub(begun.At).Seconds(), Cores: measure.Cores(begun, ended),
-		Updates: heard.updates.Load() - updates,
+		Updates: heard.updates.Load() - updates, Bytes: heard.bytes.Load() - received,
 	}, before, err
 }
 

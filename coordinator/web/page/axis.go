@@ -116,10 +116,11 @@ func (b *builder) axisOf(group string) axis {
 	for _, band := range v.Bands {
 		row := stretch{Name: band.Name, Y: a.Height + 4}
 		for _, p := range band.Periods {
-			row.Bars = append(row.Bars, bar{
-				X: x(p.From), Width: max(3, x(p.To)-x(p.From)),
-				Label: band.Name + " " + p.From.UTC().Format("01-02 15:04:05") + " to " + p.To.UTC().Format("01-02 15:04:05"),
-			})
+			label := band.Name + " " + p.From.UTC().Format("01-02 15:04:05") + " to " + p.To.UTC().Format("01-02 15:04:05")
+			if p.To.Equal(v.To) {
+				label = band.Name + " since " + p.From.UTC().Format("01-02 15:04:05")
+			}
+			row.Bars = append(row.Bars, bar{X: x(p.From), Width: max(3, x(p.To)-x(p.From)), Label: label})
 		}
 		a.Bands = append(a.Bands, row)
 		a.Height += bandAt

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/journal"
 	"github.com/leasehold/leasehold/coordinator/view"
+	"github.com/leasehold/leasehold/docs"
 )
 
 const eventsShown = 200
@@ -52,7 +53,11 @@ func (p *Pages) events(b *builder) Page {
 	if len(v.Entries) > 0 {
 		parts = []Fragment{b.eventRows("entries", v.Entries), older}
 	}
-	page.Main = []Fragment{b.fragment("filter", "filter", v), b.holding("journal", "journal", v, parts...)}
+	page.Main = []Fragment{b.fragment("filter", "filter", v)}
+	if p, known := docs.PromiseOf(v.Rule); known {
+		page.Main = append(page.Main, b.fragment("promise", "promise", p))
+	}
+	page.Main = append(page.Main, b.holding("journal", "journal", v, parts...))
 	return page
 }
 

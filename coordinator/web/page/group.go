@@ -39,7 +39,9 @@ type groupPage struct {
 	Pages   []pageLink
 	Axis    axis
 	// Roll and Calendar are pictures of what view.Group has.
-	Roll     *rollPicture
+	Roll *rollPicture
+	// Standing are the problems that blocked work, which is shown for itself, does not explain.
+	Standing []problem
 	Calendar *calendar
 	Chart    *chart
 	Past     past
@@ -71,6 +73,11 @@ func (p *Pages) group(b *builder, name string) Page {
 		page.Status = http.StatusNotFound
 		page.Main = []Fragment{b.fragment("lost", "nogroup", v)}
 		return page
+	}
+	for _, p := range v.Problems {
+		if !p.Held {
+			v.Standing = append(v.Standing, problem{Problem: p})
+		}
 	}
 	v.Percent = v.Known.Status.Record.Health
 	v.Axis = b.axisOf(name)

@@ -3,6 +3,8 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
@@ -34,19 +36,20 @@ func (p *Pages) shard(b *builder) Page {
 	for i := range v.Rows {
 		rows.Parts[i] = b.fragment("g-"+v.Rows[i].Name, "grouprow", &v.Rows[i])
 	}
+	title, list := b.fragment("problems-title", "problemstitle", v), b.problems(v.Problems, v.Rows)
 	page.Main = []Fragment{
-		b.holding("problems", "problems", v, b.fragment("problems-title", "problemstitle", v), b.problems(v.Problems)),
+		b.holding("problems", "problems", v, title, list),
 		b.holding("groups", "groups", v, rows), b.recent(v, v.Events), b.fragment("replicas", "replicas", v),
 	}
 	return page
 }
 
 // problems lists problems, a part for each: its ID says what it is.
-func (b *builder) problems(all []story.Problem) Fragment {
+func (b *builder) problems(all []story.Problem, groups []view.GroupRow) Fragment {
 	list := Fragment{ID: "problem-list", Head: `<ul id="problem-list" class="problems">`, Tail: "</ul>", List: true}
 	times := map[string]int{}
 	for i := range all {
-		text := b.html("problem", all[i])
+		text := b.html("problem", linkedProblem(all[i], groups))
 		id := "p-" + Fragment{Head: text}.digest()
 		if times[id]++; times[id] > 1 {
 			id += fmt.Sprint("-", times[id])
@@ -54,4 +57,18 @@ func (b *builder) problems(all []story.Problem) Fragment {
 		list.Parts = append(list.Parts, Fragment{ID: id, Head: template.HTML(`<li id="`+id+`">`) + text + "</li>"})
 	}
 	return list
+}
+
+// problem is a problem with the page of the group that it is about; "" if it is about none.
+type problem struct {
+	story.Problem
+	URL string
+}
+
+func linkedProblem(p story.Problem, groups []view.GroupRow) problem {
+	linked := problem{Problem: p}
+	if slices.ContainsFunc(groups, func(g view.GroupRow) bool { return g.Name == p.About }) {
+		linked.URL = "/g/" + url.PathEscape(p.About)
+	}
+	return linked
 }

@@ -34,7 +34,7 @@ func TestOneOfSeveralIsSilent(t *testing.T) {
 	t.Parallel()
 	here, there := haproxytest.Start(t, 0), haproxytest.Start(t, 0)
 	b := open(t, haproxy.Config{
-		Sockets: []string{"unix:" + here.Socket, there.TCP}, Server: quickChecks, Timeout: "1s",
+		Sockets: []string{"unix:" + here.Socket, there.TCP}, Server: quickChecks,
 	})
 	m := member(t, "web-1")
 	if err := b.Add(t.Context(), shard, m); err != nil {
@@ -89,7 +89,7 @@ func TestOneOfSeveralHangs(t *testing.T) {
 	good, bad := haproxytest.Start(t, 0), haproxytest.Start(t, 0)
 	relay := haproxytest.NewRelay(t, bad)
 	b := open(t, haproxy.Config{
-		Sockets: []string{"unix:" + good.Socket, "unix:" + relay.Socket}, Server: quickChecks, Timeout: "500ms",
+		Sockets: []string{"unix:" + good.Socket, "unix:" + relay.Socket}, Server: quickChecks, Timeout: "2s",
 	})
 	relay.Set(haproxytest.Hang)
 	m := member(t, "web-1")
@@ -159,7 +159,8 @@ func TestSlotsThatLostTheirAddresses(t *testing.T) {
 	t.Parallel()
 	p := haproxytest.Start(t, 0)
 	// The addresses of such a template are not restored: it has no name.
-	p.Configure("  server-template slot 1-3 0.0.0.0:0 check inter 50ms rise 2 fall 3 disabled")
+	p.Configure("  server-template slot 1-3 0.0.0.0:0 check inter 2s fastinter 50ms downinter 50ms " +
+		"rise 2 fall 3 disabled")
 	p.Reload()
 	b := open(t, haproxy.Config{Sockets: []string{"unix:" + p.Socket}, Slots: "slot"})
 	members := []balancer.Member{member(t, "web-1"), member(t, "web-2")}
@@ -360,5 +361,15 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 	if err := open(t, good).Validate(balancer.Use{Weight: 257}); !errors.As(err, new(*provider.Error)) {
 		t.Errorf("weight 257: %v", err)
+	}
+}
+
+// proves SEC-7
+func TestNoLinkLocalAddressIsReached(t *testing.T) {
+	t.Parallel()
+	b := open(t, haproxy.Config{Sockets: []string{"169.254.1.1:9999"}})
+	l, err := b.List(t.Context(), "sh1", nil)
+	if err == nil || !strings.Contains(err.Error(), "link-local") {
+		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/outward"
 )
 
 // target is one HAProxy process.
@@ -48,7 +49,10 @@ func (t *target) ask(ctx context.Context, line string) (string, error) {
 }
 
 func (t *target) exchange(ctx context.Context, line string) (answer string, err error) {
-	var dialer net.Dialer
+	dialer := &net.Dialer{}
+	if t.network != "unix" {
+		dialer = outward.Dialer()
+	}
 	conn, err := dialer.DialContext(ctx, t.network, t.address)
 	if err != nil {
 		return "", err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 
 	"github.com/leasehold/leasehold/provider/amazon"
@@ -31,7 +30,7 @@ type Config struct {
 	// Consistency is how long Amazon may take to show what was done. Default 10s.
 	Consistency string `json:"consistency,omitempty"`
 
-	Client elb.HTTPClient `json:"-"` // for tests; default: the SDK's
+	Client elb.HTTPClient `json:"-"` // for tests; default: amazon.Client
 }
 
 const (
@@ -102,7 +101,11 @@ func (c Config) open(ctx context.Context) (*Balancer, error) {
 // newClient makes the SDK's client. It repeats nothing by itself.
 func (b *Balancer) newClient(ctx context.Context, c Config) (*elb.Client, error) {
 	if c.Client == nil {
-		c.Client = awshttp.NewBuildableClient().WithTimeout(requestTimeout)
+		client, err := amazon.Client(requestTimeout)
+		if err != nil {
+			return nil, err
+		}
+		c.Client = client
 	}
 	options := elb.Options{
 		Region: c.Region, HTTPClient: c.Client, Retryer: aws.NopRetryer{}, AppID: "leasehold",

@@ -331,3 +331,31 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A redirect is not followed, also if it keeps the method, and no link-local address is asked.
+//
+// proves SEC-7
+func TestOnlyTheEndpointIsReached(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer elsewhere.Close()
+	api := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer api.Close()
+	for endpoint, says := range map[string]string{api.URL: "", "http://169.254.169.254": "link-local"} {
+		b, err := targetgroup.New(t.Context(), targetgroup.Config{
+			Region: "test-1", TargetGroups: []string{arn}, Endpoint: endpoint,
+			Secrets: &amazon.Secrets{AccessKeyID: "id", SecretAccessKey: "key"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.UseSecrets(func(string) (string, error) { return "x", nil })
+		if _, err := b.List(t.Context(), "sh1", nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %s", endpoint, err, says)
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("%d requests reached the address of the redirect", n)
+	}
+}

@@ -98,11 +98,10 @@ func pick(members []*store.Instance, of func(*store.Instance) bool) []*store.Ins
 	return out
 }
 
-// begun reports whether the step requests a managed instance of the group. An adopted one exists
-// already.
+// begun reports whether the step requests an instance of the group.
 func (c *count) begun() bool {
 	return slices.ContainsFunc(c.s.turns, func(t turn) bool {
-		return t.begins() && t.next.Managed && t.next.Group == c.spec.Name && t.next.Phase == store.Pending
+		return t.requests() && t.next.Group == c.spec.Name
 	})
 }
 

@@ -22,7 +22,7 @@ func (in *inquiry) destruction() {
 				in.takenDown(w, s, t)
 			case t.old != nil && t.next != nil && t.old.Phase == store.Draining && t.next.Phase == store.Deleting:
 				in.returned(w, s, t)
-			case t.begins() && t.next.Replaces != "":
+			case t.requests() && t.next.Replaces != "":
 				in.replaced(w, s, t)
 			}
 		}

@@ -123,6 +123,18 @@ func TestAReplacementOfOneThatIsWellIsAViolationOfItsOwn(t *testing.T) {
 	s.innocent()
 }
 
+// A replacement whose record was lost with etcd's last minutes is adopted again by an operator:
+// that requests nothing.
+func TestAReplacementThatIsAdoptedAgainIsNoRequest(t *testing.T) {
+	s := web(t)
+	r := s.fresh("web", "web-0-bbbbbb", 0, one)
+	r.Phase = store.Booting
+	s.txn(put(s.keys.Instance(r.ID), r), s.entry(store.JournalEntry{
+		Rule: "REC-8", What: "adopted into slot 0", Instance: r.ID, Group: "web", To: r.Phase,
+	}))
+	s.innocent()
+}
+
 func TestOneOfTwoThatAreWellMayGo(t *testing.T) {
 	s := web(t)
 	s.harm(one, history.Sick)

@@ -43,6 +43,10 @@ type turn struct {
 
 func (t turn) begins() bool { return t.old == nil && t.next != nil }
 
+// requests reports whether a managed instance is requested by it. The machine of one that is
+// adopted exists already.
+func (t turn) requests() bool { return t.begins() && t.next.Managed && t.next.Phase == store.Pending }
+
 // leaves reports whether the instance is taken down by it.
 func (t turn) leaves() bool {
 	return t.old != nil && t.next != nil && going(t.next.Phase) && !going(t.old.Phase)

@@ -35,7 +35,7 @@ func (in *inquiry) storm() {
 			switch {
 			case t.leaves():
 				what = fmt.Sprintf("it was taken from %s to %s", t.old.Phase, t.next.Phase)
-			case t.begins() && t.next.Replaces != "":
+			case t.requests() && t.next.Replaces != "":
 				if rec = w.instances[t.next.Replaces]; rec == nil || !rec.Phase.Fills() || s.takesDown(rec.ID) {
 					continue
 				}

@@ -219,7 +219,7 @@ document.addEventListener('keydown', e => {
   const to = {
     '/': () => first('input[name=text]') || first('#chips a') || first('th a'),
     n: () => {
-      const sick = [...main.querySelectorAll('.problems a, .cells a:is(.lost, .dead, .unhealthy, .suspect)')];
+      const sick = [...main.querySelectorAll('.problems a:not(.rule), .cells a:is(.lost, .dead, .unhealthy, .suspect)')];
       return sick[(sick.indexOf(document.activeElement) + 1) % sick.length];
     },
     e: () => { const a = document.activeElement?.closest?.('a'); if (a) a.click(); },

@@ -1,0 +1,86 @@
+package supervised
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+)
+
+// listener has a context end with the first of some signals.
+type listener struct {
+	signals []os.Signal
+	came    chan os.Signal
+	settle  chan chan struct{} // closed once all that came is acted on
+	end     context.CancelCauseFunc
+	over    chan struct{} // closed when nothing is listened to any more
+}
+
+type listenerKey struct{}
+
+// UntilTerminated returns a context that ends with the first of these signals. A second one ends
+// the process at once.
+func UntilTerminated(signals ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(context.Background())
+	l := &listener{
+		signals: signals, came: make(chan os.Signal, 1), settle: make(chan chan struct{}), end: end,
+		over: make(chan struct{}),
+	}
+	l.listen()
+	go l.run()
+	return context.WithValue(ctx, listenerKey{}, l), sync.OnceFunc(func() {
+		l.terminate(nil)
+		close(l.over)
+	})
+}
+
+func (l *listener) listen() { signal.Notify(l.came, l.signals...) }
+
+func (l *listener) run() {
+	for {
+		select {
+		case s := <-l.came:
+			l.terminate(received(s))
+		case settled := <-l.settle:
+			select {
+			case s := <-l.came:
+				l.terminate(received(s))
+			default:
+			}
+			close(settled)
+		case <-l.over:
+			return
+		}
+	}
+}
+
+func received(s os.Signal) error { return fmt.Errorf("%s signal received", s) }
+
+func (l *listener) terminate(why error) {
+	signal.Stop(l.came)
+	l.end(why)
+}
+
+// BeforeExec stops listening to the signals of UntilTerminated, for a process that becomes another
+// program. What this program has heard the other one does not know, so it returns ctx's error if a
+// signal has come, and the process must not become the other one. One that comes later ends the
+// process at once. If the other program does not start, again listens as before.
+func BeforeExec(ctx context.Context) (again func(), err error) {
+	l, _ := ctx.Value(listenerKey{}).(*listener)
+	if l == nil {
+		return func() {}, ctx.Err()
+	}
+	signal.Stop(l.came) // what has come is in the channel after that
+	settled := make(chan struct{})
+	select {
+	case l.settle <- settled:
+		<-settled
+	case <-l.over:
+	}
+	return func() {
+		if ctx.Err() == nil {
+			l.listen()
+		}
+	}, ctx.Err()
+}

@@ -1,0 +1,59 @@
+package story
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostWaves is how many upgrades of agents are described at once.
+const mostWaves = 3
+
+// installAgents is what an operator does about agents that no wave upgrades.
+const installAgents = "install the coordinators' version of the agent on these machines, a few at a time"
+
+// otherAgentsNext is what to do about agents of another version than their coordinator's. Agents
+// of a group that upgrades them come to its version by themselves, and a package that is installed
+// by hand would undo that (PROV-7).
+func otherAgentsNext(groups []Known) string {
+	var waves []string
+	left := false // groups whose agents are left alone
+	for _, g := range groups {
+		switch w := g.Status.Record.Agents; {
+		case w == nil:
+			left = left || !g.Gone()
+		case w.Done < w.Of:
+			waves = append(waves, fmt.Sprintf("%s: %d of %d agents are of %s, %s", g.Name, w.Done, w.Of,
+				reason.OneLine(w.Version), waveGoesOn(g)))
+		}
+	}
+	if len(waves) == 0 {
+		return installAgents
+	}
+	if more := len(waves) - mostWaves; more > 0 {
+		waves = append(waves[:mostWaves], "and "+reason.Counted(more, "more group", "more groups"))
+	}
+	next := "agents are upgraded in waves: " + strings.Join(waves, "; ")
+	if left {
+		next += "; in groups without agent.version, " + installAgents
+	}
+	return next
+}
+
+// waveGoesOn is when the next agent of a wave that is not complete is offered the version.
+func waveGoesOn(g Known) string {
+	st := g.Status.Record
+	if st.Agents.Stopped != "" {
+		return "and the wave has stopped: leasehold group retry " + g.Name
+	}
+	for i := range st.Blocked {
+		if b := &st.Blocked[i]; b.Work == store.WorkUpgrade && b.Instance == "" {
+			if until := reason.Until(b); until != "" {
+				return "the next follows when " + reason.OneLine(until)
+			}
+		}
+	}
+	return "the next follows when the one before it has proved the version"
+}
