@@ -98,7 +98,7 @@ func TestNothingIsMadeAtALimit(t *testing.T) {
 	}
 }
 
-// An order for another instance is refused at a limit: nobody waits for the room.
+// An order for another instance is refused at a limit; it does not wait for room.
 //
 // proves CAP-1
 func TestOrdersAreRefusedAtALimit(t *testing.T) {
