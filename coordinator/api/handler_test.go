@@ -33,9 +33,10 @@ func request(method, path string) *http.Request {
 
 // scribe is an editor that notes what it is asked for.
 type scribe struct {
-	mu    sync.Mutex
-	asked []string
-	fails error
+	mu      sync.Mutex
+	asked   []string
+	fails   error
+	foreign bool // its user may not read the shard
 }
 
 func (s *scribe) note(edit Edit, format string, args ...any) (Result, error) {
@@ -53,7 +54,7 @@ func (s *scribe) note(edit Edit, format string, args ...any) (Result, error) {
 	return Result{Revision: 9, Changed: true}, s.fails
 }
 
-func (s *scribe) MayRead(context.Context) bool { return true }
+func (s *scribe) MayRead(context.Context) bool { return !s.foreign }
 
 func (s *scribe) Apply(_ context.Context, group string, file []byte, edit Edit) (Result, error) {
 	return s.note(edit, "apply %s %s", group, file)
@@ -362,6 +363,12 @@ func TestLogins(t *testing.T) {
 	r := request("GET", Root+"shard")
 	if r.SetBasicAuth("eva", "wrong"); d.h.Knows(r) {
 		t.Error("a wrong password is known")
+	}
+	// A user of another shard alone is none here.
+	d = newDesk(t)
+	d.scribe.foreign = true
+	if r.SetBasicAuth("eva", "right"); d.h.Knows(r) {
+		t.Error("a user who may not read the shard is known")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/netip"
 	"net/url"
@@ -264,6 +265,21 @@ func script(t *testing.T, sign string) (ProgramConfig, string) {
 	return c, dir
 }
 
+// authorityOf is a certificate with the names of the order with which others could be issued.
+func authorityOf(t testing.TB, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: one.Instance}, DNSNames: []string{"web-0-a.web.internal"},
+		IPAddresses: []net.IP{net.IPv4(10, 1, 2, 3)}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(time.Minute), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), "\n", `\n`)
+}
+
 // A program's answer is accepted only if it matches the order, is for the key of the request, and
 // is trusted by clients with the bundle. A program that hangs affects only the caller that waits
 // for it, and is killed.
@@ -298,6 +314,9 @@ func TestAProgramSigns(t *testing.T) {
 		"another's": {
 			`printf %s '{"result": {"chain": "` + signedBy(foreign, one, asked) + `"}}'`,
 			"would not be trusted by who has the bundle",
+		},
+		"an authority's own": {
+			`printf %s '{"result": {"chain": "` + authorityOf(t, key) + `"}}'`, "the certificate is an authority's",
 		},
 		"no chain": {`printf %s '{"result": {}}'`, "has 0 certificates"},
 		"no PEM":   {`printf %s '{"result": {"chain": "x"}}'`, "is no PEM"},

@@ -25,8 +25,8 @@ func (w *world) of(group, id, provider string, phase store.Phase, managed bool) 
 	})
 }
 
-// Every instance of the shard counts, whatever its phase is and for whatever reason it was made. A
-// label is the group's, a provider the instance's own: the group may have another one by now.
+// Every instance of the shard counts, whatever its phase is, and those on demand too. A label is
+// the group's, a provider the instance's own: the group may have another one by now.
 //
 // proves CAP-1
 func TestWhatCountsAgainstLimits(t *testing.T) {

@@ -21,7 +21,7 @@ func (a *agent) nacks() {
 // If an instance's record disappears without a note, nothing is stopped: the stream stays, renews
 // nothing, and continues when the record is back.
 //
-// proves SAFE-14, DET-18
+// proves SAFE-1, SAFE-14, DET-18
 func TestStreamOutlivesItsRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm, mend func(w *world)
@@ -102,9 +102,13 @@ func TestStreamOutlivesItsRecord(t *testing.T) {
 					if long && w.alive("web-0").Present() {
 						t.Error("the lease was renewed without a record")
 					}
+					before := r.troubles()
 					c.mend(w)
 					pass(time.Second)
 					a.reports()
+					if r.troubles() == before { // leases were not renewed for a while (SAFE-1)
+						t.Error("that its lease was not renewed is no disturbance")
+					}
 					w.shows("web-0", "one", 1, store.StreamOpen)
 					pass(time.Second)
 					if read[store.Stray](w, w.keys.Stray("web-0")).Present() {

@@ -147,6 +147,11 @@ func TestADrillThatWaitedIsLookedAtAgain(t *testing.T) {
 		for range 7 {
 			take[leader.Record](s)
 		}
+		// the record says that it was asked for: a call whose answer is lost is not made again
+		written, err := store.Decode[store.Instance](store.KV{Value: first.Writes[0].Value})
+		if err != nil || !first.Instance.Drill.Asked || !written.Record.Drill.Asked {
+			t.Errorf("%s: recorded %+v, %v", name, written.Record.Drill, err)
+		}
 		none[leader.Record](s)
 		s.now = s.now.Add(c.waited)
 		s.heard = s.now

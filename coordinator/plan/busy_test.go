@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,23 @@ func TestTheBusyGoWhenTheyAreIdle(t *testing.T) {
 	}
 }
 
+// What an agent said before its stream went silent says nothing of now: unknown counts as busy.
+//
+// proves BUSY-1
+func TestSilenceIsNotIdle(t *testing.T) {
+	for _, state := range []store.StreamState{store.StreamOpen, store.StreamOverdue, store.StreamLost} {
+		w := newTestWorld(t)
+		w.asks()
+		w.place("a", 0, store.Running)
+		w.isBusy("a", false)
+		w.setState("a", state)
+		d := w.drafted()
+		if idle := d.isIdle(d.find("a")); idle != (state == store.StreamOpen) {
+			t.Errorf("stream %s: idle %t", state, idle)
+		}
+	}
+}
+
 // What heals waits for no workload: an instance that fails is replaced though it was busy, and the
 // room that draining ones take is not missing.
 //
@@ -149,6 +167,12 @@ func TestHealingDoesNotWaitForTheBusy(t *testing.T) {
 	w.edit(func(g *store.Group) { g.Budget.MaxDeleting = 1 })
 	if got := w.briefly(); got != "HEAL-2 -b" {
 		t.Errorf("planned %q: %+v", got, w.blockedBy())
+	}
+	// planned work waits for max_deleting, whatever uses it
+	w.turn("b", true)
+	w.edit(func(g *store.Group) { g.Size = 1 })
+	if !slices.ContainsFunc(w.blockedBy(), func(b store.Blocked) bool { return b.Kind == store.BlockedByMaxDeleting }) {
+		t.Errorf("planned %q: %+v", w.briefly(), w.blockedBy())
 	}
 }
 

@@ -100,6 +100,31 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 	}
 }
 
+// One that is too old goes, unless it is protected; an order overrides that.
+//
+// proves REC-2, REC-13
+func TestOnDemandInstancesGoByAgeOrOrder(t *testing.T) {
+	hour := store.Duration(time.Hour)
+	for name, c := range map[string]struct {
+		change []func(*store.Instance)
+		want   string
+	}{
+		"too old":                      {[]func(*store.Instance){old(2 * time.Hour)}, "REC-2 -x"},
+		"not too old":                  {nil, ""},
+		"protected":                    {[]func(*store.Instance){old(2 * time.Hour), protected}, ""},
+		"protected, and ordered to go": {[]func(*store.Instance){protected, condemned(true)}, "REC-16 -x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size, g.OnDemandAge = 0, hour })
+			w.place("x", -1, store.Running, c.change...)
+			if got := w.briefly(); got != c.want {
+				t.Errorf("planned %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // It takes its course to running all the same, and counts neither for the group's health nor
 // against it.
 //

@@ -76,3 +76,26 @@ func TestAProtectionEnds(t *testing.T) {
 		t.Errorf("planned %q, a notice spares no instance", got)
 	}
 }
+
+// While a failed instance that is protected from removal is being replaced, no healthy one is
+// removed in its stead: it may be surplus itself in a moment.
+//
+// proves REC-4
+func TestAHealthyOneStaysWhileAnotherIsReplaced(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 2, 0 })
+		w.place("a", 0, store.Running)
+		w.place("b", 1, store.Running, protected)
+		w.place("c", 2, store.Running)
+		w.turn("b", false)
+		want := "HEAL-9 -a"
+		if replaced {
+			w.place("r", 1, store.Booting, replaces("b"))
+			want = ""
+		}
+		if got := w.briefly(); got != want {
+			t.Errorf("a replacement is under way: %t; planned %q, want %q: %+v", replaced, got, want, w.blockedBy())
+		}
+	}
+}

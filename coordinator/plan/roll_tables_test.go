@@ -299,6 +299,43 @@ func TestWhoHoldsUpARoll(t *testing.T) {
 	}
 }
 
+// A roll takes down no healthy instance while as many as max_unavailable are not healthy, whatever
+// the reason: those that run and fail their checks count too, and nothing heals them here.
+//
+// proves ROLL-1, REC-18
+func TestARollCountsTheUnhealthy(t *testing.T) {
+	for name, c := range map[string]struct {
+		unwell int // of the three that have the template
+		most   store.Amount
+		want   string
+	}{
+		"all are well":           {0, 1, "ROLL-1 -d"},
+		"one is not":             {1, 1, ""},
+		"one of two is not":      {1, 2, "ROLL-1 -d"},
+		"both of two are not":    {2, 2, ""},
+		"more than its budget":   {3, 2, ""},
+		"three of three are not": {3, 3, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) {
+				g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable, g.Heal.Policy = 4, 0, &c.most, store.HealNone
+				g.Template.InstanceType = "large"
+			})
+			for i, id := range []string{"a", "b", "c"} {
+				w.place(id, i, store.Running)
+				w.turn(id, i >= c.unwell)
+			}
+			w.place("d", 3, store.Running, func(r *store.Instance) {
+				r.Template, r.Spec.Template.InstanceType = "t0", "small"
+			})
+			if got := w.briefly(); got != c.want {
+				t.Errorf("planned %q, want %q: %+v", got, c.want, w.blockedBy())
+			}
+		})
+	}
+}
+
 // A restart is over when the one who was asked says so, or another boot is seen; what was seen is
 // told.
 //

@@ -80,3 +80,43 @@ func TestWhoTakesTurns(t *testing.T) {
 		t.Errorf("%d actions take turns, %d do not", turns[true], turns[false])
 	}
 }
+
+// A change in a group with a budget_group compares the key that the changes of all its groups
+// write: of two that were planned with room for one, the second fails.
+//
+// proves REC-18, SAFE-4
+func TestGroupsThatShareABudgetTakeTurns(t *testing.T) {
+	for _, shared := range []string{"", "shop"} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) {
+			g.Size, g.BudgetGroup, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 2, shared, 0, new(store.Amount(1))
+		})
+		w.place("a", 0, store.Running)
+		w.place("b", 1, store.Running)
+		w.turn("b", false)
+		s := w.snapshot()
+		p, turns, key := Compute(s, w.now), NewTurns(&s), w.keys.Turn(BudgetTurn("shop"))
+		down := 0
+		for i := range p.Actions {
+			a := &p.Actions[i]
+			if a.To != store.Deleting {
+				continue
+			}
+			down++
+			conditions, writes := turns.Txn(a)
+			compared := slices.Contains(conditions, store.Absent(key))
+			written := slices.ContainsFunc(writes, func(w store.Write) bool { return w.Key == key && !w.Delete })
+			if compared != (shared != "") || written != compared {
+				t.Errorf("budget_group %q: compared %t, written %t", shared, compared, written)
+			}
+			if turns.Done(a, 77); shared != "" {
+				if conditions, _ := turns.Txn(a); !slices.Contains(conditions, store.At(key, 77)) {
+					t.Errorf("the next one compares %+v", conditions)
+				}
+			}
+		}
+		if down != 1 {
+			t.Errorf("budget_group %q: %d are taken down, want 1", shared, down)
+		}
+	}
+}

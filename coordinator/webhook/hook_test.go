@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,33 @@ func TestErrorsDoNotHoldTheURL(t *testing.T) {
 		if f := (*failure)(nil); !errors.As(err, &f) || f.final || strings.Contains(f.why, "verysecret") {
 			t.Errorf("%s: %#v", url, err)
 		}
+	}
+}
+
+// An event goes to the receiver that the operator has configured and to no other address: neither
+// where that redirects, nor to a metadata service of a cloud.
+//
+// proves SEC-7
+func TestEventsGoNowhereElse(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	moved := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer moved.Close()
+	for url, want := range map[string]string{
+		moved.URL: "it answered 307", "http://169.254.169.254/latest/": "link-local",
+		"http://[::ffff:169.254.169.254]/": "link-local",
+	} {
+		h, err := New("chat", "slack", Config{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Send(t.Context(), &Event{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
+	}
+	if n := elsewhere.Load(); n > 0 {
+		t.Errorf("%d events went elsewhere", n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // proves SEC-7
@@ -14,9 +15,11 @@ func TestOnlyWhatIsConfiguredIsReached(t *testing.T) {
 	defer elsewhere.Close()
 	api := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer api.Close()
-	transport := &http.Transport{DialContext: Dialer().DialContext}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: Stay}
+	client, err := Client("", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
 	answer, err := client.Get(api.URL)
 	if err != nil {
 		t.Fatal(err)

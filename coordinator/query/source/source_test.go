@@ -74,8 +74,8 @@ func TestDocuments(t *testing.T) {
 		"too long":        {"/flood", "$", "", 0, query.Unreadable},
 		"a redirect":      {"/moved", "$", "", 0, query.Failed},
 		"an error":        {"/broken", "$", "", 0, query.Failed},
-		"a link-local IP": {"http://169.254.169.254/latest/meta-data", "$", "", 0, query.Unreachable},
-		"no server":       {"http://127.0.0.1:1/", "$", "", 0, query.Unreachable},
+		"a link-local IP": {"http://169.254.169.254/latest/hush", "$", "", 0, query.Unreachable},
+		"no server":       {"http://127.0.0.1:1/hush", "$", "", 0, query.Unreachable},
 	} {
 		if strings.HasPrefix(test.url, "/") {
 			test.url = server.URL + test.url
