@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/settings.md anew")
+var update = flag.Bool("update", false, "write the table of docs/settings.md again")
 
 const settingsPage = "../docs/settings.md"
 

@@ -56,7 +56,7 @@ func inImitation(t *testing.T, instances ...string) (*Provider, *inMemory) {
 	return p, m
 }
 
-// reboot starts a container anew without any call of ours.
+// reboot starts a container again without any call of ours.
 func (l *imitation) reboot(name string) (boot string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
