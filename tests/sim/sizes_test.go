@@ -131,8 +131,10 @@ func TestWorldsOfSizes(t *testing.T) {
 }
 
 func newSizeTrial(t *testing.T, seed uint64) *sizeTrial {
-	tr := &sizeTrial{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 17)), silent: map[string]time.Time{},
-		cut: map[string]time.Time{}}
+	tr := &sizeTrial{
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 17)), silent: map[string]time.Time{},
+		cut: map[string]time.Time{},
+	}
 	chance := func(of int) bool { return tr.rng.IntN(of) == 0 }
 	g := store.DefaultGroup()
 	g.Name, g.Provider = "web", "cloud"
