@@ -53,12 +53,9 @@ func (w *world) backupOf(id string) backup.Content {
 	}
 	var c backup.Content
 	c.Shard, c.ShardID, c.At = "test", id, time.Now().UTC()
-	for _, e := range []backup.Entry{
-		{Key: "groups/web", Value: store.Encode(w.group("web", 2))},
-		{Key: store.KindShard, Value: store.Encode(record)},
-	} {
-		c.Entries = append(c.Entries, e)
-	}
+	c.Entries = append(c.Entries,
+		backup.Entry{Key: "groups/web", Value: store.Encode(w.group("web", 2))},
+		backup.Entry{Key: store.KindShard, Value: store.Encode(record)})
 	return c
 }
 

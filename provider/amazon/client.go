@@ -17,6 +17,8 @@ func Client(timeout time.Duration) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Transport.(*http.Transport).MaxIdleConnsPerHost = idleConnections
+	if t, is := client.Transport.(*http.Transport); is {
+		t.MaxIdleConnsPerHost = idleConnections
+	}
 	return client, nil
 }
