@@ -2,7 +2,6 @@ package supervised
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -41,11 +40,11 @@ func (l *listener) run() {
 	for {
 		select {
 		case s := <-l.came:
-			l.terminate(received(s))
+			l.terminate(received{s})
 		case settled := <-l.settle:
 			select {
 			case s := <-l.came:
-				l.terminate(received(s))
+				l.terminate(received{s})
 			default:
 			}
 			close(settled)
@@ -55,7 +54,13 @@ func (l *listener) run() {
 	}
 }
 
-func received(s os.Signal) error { return fmt.Errorf("%s signal received", s) }
+// received is the cause with which a signal ends a context. To those that ask it is a cancellation,
+// as with signal.NotifyContext.
+type received struct{ os.Signal }
+
+func (r received) Error() string { return r.String() + " signal received" }
+
+func (received) Is(target error) bool { return target == context.Canceled }
 
 func (l *listener) terminate(why error) {
 	signal.Stop(l.came)

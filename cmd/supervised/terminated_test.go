@@ -1,6 +1,7 @@
 package supervised
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -36,6 +37,19 @@ func becomes() int {
 	}
 	_ = syscall.Exec("/bin/true", []string{"true"}, os.Environ())
 	return notBecome
+}
+
+// A context that a signal has ended was canceled, to those that ask, and says by which signal.
+func TestASignalIsACancellation(t *testing.T) {
+	ctx, stop := UntilTerminated(syscall.SIGUSR1)
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) || err.Error() != "user defined signal 1 signal received" {
+		t.Errorf("the cause is %v", err)
+	}
 }
 
 // With one processor nothing but the runtime's handler runs between the signal and exec: no

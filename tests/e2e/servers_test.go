@@ -105,7 +105,7 @@ func TestServersAreLostReplacedAndRemoved(t *testing.T) {
 		complains(t, c.cli(append(d.args(c), c.joinCommand(printed, "b")...)...), 1, "token is unknown, used or older")
 		foreign := c.joinCommand(printed, "b")
 		foreign[3] = foreign[3][:len(foreign[3])-4] + "0000"
-		complains(t, c.cli(append(d.args(c), foreign...)...), 1, "not of the cluster that made the token")
+		complains(t, c.cli(append(d.args(c), foreign...)...), 1, "does not belong to the cluster that made the token")
 		complains(t, c.cli(append(d.args(c), "--join", d.agents, "--token", foreign[3])...), 1, d.agents)
 	})
 

@@ -16,7 +16,7 @@ func ofTheGateway() []Mutant {
 				},
 				{
 					File: "coordinator/gateway/alive.go",
-					Old:  "// overdueAfter returns after how much silence a report is overdue (DET-6).\n",
+					Old:  "// overdueAfter returns the silence after which a report is overdue (DET-6).\n",
 					New: `// keepAlive renews the lease for as long as there is one.
 func (s *session) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(s.ttl / 3)
@@ -38,7 +38,7 @@ func (s *session) keepAlive(ctx context.Context) {
 	}
 }
 
-// overdueAfter returns after how much silence a report is overdue (DET-6).
+// overdueAfter returns the silence after which a report is overdue (DET-6).
 `,
 				},
 			},
@@ -89,7 +89,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			Rules: []string{"SEC-2"},
 			Edits: []Edit{{
 				File: "coordinator/gateway/join.go",
-				Old: "		if used.Lease != 0 { // nothing is on it any more; it would end by itself\n			g.goDo(func(ctx " +
+				Old: "		if used.Lease != 0 { // nothing is on it any longer; otherwise it expires by itself\n			g.goDo(func(ctx " +
 					"context.Context) { _ = g.deps.Store.Revoke(ctx, used.Lease) })\n		}\n",
 				New: "",
 			}},

@@ -66,7 +66,7 @@ func ofTraffic() []Mutant {
 					New:  "",
 				},
 				{File: "agent/files/disk.go", Old: "os.O_CREATE|os.O_EXCL|os.O_WRONLY", New: "os.O_CREATE|os.O_TRUNC|os.O_WRONLY"},
-				{File: "agent/files/disk.go", Old: "		_ = root.Remove(next) // the next one tries again\n", New: ""},
+				{File: "agent/files/disk.go", Old: "		_ = root.Remove(next) // the next attempt tries again\n", New: ""},
 			},
 			Likely: []string{"file-edited-on-full-disk"},
 		},
