@@ -64,13 +64,13 @@ LIST
 # any: tests of their own catch these.
 changes() {
 	cat <<'LIST'
-change-storm-forgets-the-grace|coordinator/plan/storm.go|s/return later(since, d.s.GraceEnd)/return since/
+change-storm-forgets-the-grace|coordinator/plan/storm.go|s/return store.Later(since, d.s.GraceEnd)/return since/
 change-grace-hides-a-storm|coordinator/plan/storm.go|s/if missed || m.awaitsGrace() {/if missed {/
 change-analysis-stops-at-once|coordinator/plan/analysis.go|s/due := d.doubt(a); reading.Asked.Before(due)/due := d.doubt(a); false \&\& reading.Asked.Before(due)/
 change-analysis-missing-number-is-good|coordinator/plan/analysis.go|s/d.waitFor(a.From, "no number: "+reading.Missing())/_ = reading/
 change-analysis-old-number-is-good|coordinator/plan/analysis.go|s/if d.predatesLastStep(reading) {/if false {/
 change-shared-budget-off-by-one|coordinator/plan/shared_budget.go|s/max(sum.Unavailable, sum.Unwell) >= b.most/max(sum.Unavailable, sum.Unwell) > b.most/
-change-shared-budget-forgets-drills|coordinator/plan/shared_budget.go|s/(m.drilled || m.Record.Drilled(v.now))/false/
+change-shared-budget-forgets-drills|coordinator/plan/shared_budget.go|s/(m.drilled || m.Record.Drilled(v.now) \&\& v.now.Before(drillOver(m.Record.Drill, m)))/false/
 change-drill-repeated|coordinator/plan/drill_schedule.go|s/m.Record.Drill.Request == mark.Request/false/
 change-drill-opens-the-breaker|coordinator/plan/breaker.go|s/ \&\& !m.Record.Drilled(d.now)//
 LIST
