@@ -47,7 +47,8 @@ func TestASignalIsACancellation(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) || err.Error() != "user defined signal 1 signal received" {
+	err := context.Cause(ctx)
+	if !errors.Is(err, context.Canceled) || err.Error() != "user defined signal 1 signal received" {
 		t.Errorf("the cause is %v", err)
 	}
 }
