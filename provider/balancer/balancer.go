@@ -112,6 +112,8 @@ type Status struct {
 	Health      Health
 	Why         string // more about Health, in the target's own words
 	Connections int    // in use, including those that wait for the member; or UnknownConnections
+	// DefaultWeight is the weight of the member if the caller wants none; 0: any.
+	DefaultWeight int
 }
 
 // SecretUser is implemented by a balancer whose configuration names secrets of the shard. The

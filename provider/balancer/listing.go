@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +155,7 @@ func (s *Membership) count(entries []Status, weight int) {
 		if st.State == Ready {
 			health[st.Health]++
 		}
-		if weight != 0 && st.Weight != weight {
+		if want := cmp.Or(weight, st.DefaultWeight); want != 0 && st.Weight != want {
 			s.Weight = false
 		}
 		if st.Connections == UnknownConnections || connections == UnknownConnections {

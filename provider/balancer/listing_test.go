@@ -87,3 +87,23 @@ func TestMembership(t *testing.T) {
 		}
 	}
 }
+
+// Without a wanted weight a member has to have the balancer's default, if the balancer lists one.
+//
+// proves LB-1
+func TestTheDefaultWeight(t *testing.T) {
+	m := balancer.Member{Instance: "i", Address: "10.0.0.1", Port: 80}
+	for _, test := range []struct {
+		want, weight, usual int
+		inPlace             bool
+	}{{0, 5, 1, false}, {0, 1, 1, true}, {0, 5, 0, true}, {5, 5, 1, true}, {5, 1, 1, false}} {
+		m.Weight = test.weight
+		l := balancer.Listing{Targets: []balancer.Target{{Members: []balancer.Status{
+			{Member: m, State: balancer.Ready, DefaultWeight: test.usual},
+		}}}}
+		m.Weight = test.want
+		if got := l.Of(m).InPlace(); got != test.inPlace {
+			t.Errorf("%+v: in place: %v", test, got)
+		}
+	}
+}

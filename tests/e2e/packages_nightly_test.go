@@ -212,6 +212,23 @@ func (d *debian) boot(bridge ...string) {
 		out, _ := d.try("systemctl is-system-running")
 		return out != "" && !strings.Contains(out, "bus") && !strings.Contains(out, "offline")
 	})
+	d.t.Cleanup(func() {
+		if d.t.Failed() {
+			d.tell()
+		}
+	})
+}
+
+// tell logs what the programs of the packages say: the container is gone when the test has ended.
+func (d *debian) tell() {
+	for _, command := range []string{
+		"leasehold status", "leasehold group list", "leasehold instance list", "leasehold events",
+		"journalctl -n 60 --no-pager -u leasehold-server -u leasehold-agent",
+	} {
+		if out, err := d.try(command); err == nil && out != "" {
+			d.t.Logf("%s# %s\n%s", d.name, command, out)
+		}
+	}
 }
 
 // push copies a file to a path in the container, which is below /root if it is relative.

@@ -135,6 +135,28 @@ type records struct {
 	more   bool     // there are more than were asked for
 	// withheld: the group exists, and this replica does not know all of its instances
 	withheld bool
+
+	given map[given]bool // what the answer has: instances of one host share its address
+}
+
+// given is what tells the records of one answer apart. A set of records has none twice (RFC 2181,
+// section 5).
+type given struct {
+	address netip.Addr
+	target  string
+	port    uint16
+}
+
+// first reports whether the answer does not have this yet.
+func (r *records) first(g given) bool {
+	if r.given[g] {
+		return false
+	}
+	if r.given == nil {
+		r.given = map[given]bool{}
+	}
+	r.given[g] = true
+	return true
 }
 
 // find looks up a name below the zone's, which may be empty:
@@ -235,7 +257,7 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 	at, numeric := e.IP()
 	switch a.q.Qtype {
 	case dns.TypeA, dns.TypeAAAA:
-		if rr := address(a.q.Name, at, numeric); rr != nil && rr.Header().Rrtype == a.q.Qtype {
+		if rr := address(a.q.Name, at, numeric); rr != nil && rr.Header().Rrtype == a.q.Qtype && out.first(given{address: at.Addr()}) {
 			out.answer = append(out.answer, rr)
 		}
 	case dns.TypeANY: // one kind of record is enough (RFC 8482)
@@ -250,6 +272,8 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 		target, named := hostName(e)
 		switch {
 		case port == 0 || !numeric && !named: // not an address that a record can hold
+			return
+		case named && !out.first(given{target: target, port: port}):
 			return
 		case numeric:
 			target = e.Instance + "." + e.Group + "." + a.zone.name

@@ -37,6 +37,10 @@ var some = known{groups: map[string][]discovery.Endpoint{
 	"bare":  {at("bare", "bare-0-a", "10.0.0.4")},
 	"named": {at("named", "named-0-a", "db.example:5432")},
 	"odd":   {at("odd", "odd-0-a", "fe80::1%eth0"), at("odd", "odd-1-b", "a b")},
+	"dense": {
+		at("dense", "dense-0-a", "10.0.0.5:1"), at("dense", "dense-1-b", "10.0.0.5:2"), at("dense", "dense-2-c", "10.0.0.6:1"),
+	},
+	"twin":  {at("twin", "twin-0-a", "db.example:1"), at("twin", "twin-1-b", "db.example:1")},
 	"empty": {},
 	"torn":  {}, // withheld
 }}
@@ -110,6 +114,9 @@ func TestNamesAreAnswered(t *testing.T) {
 		{"named.main.leasehold.", dns.TypeA, "NOERROR | SOA"},
 		{"named.main.leasehold.", dns.TypeSRV, "NOERROR | named.main.leasehold. 5 IN SRV 0 1 5432 db.example."},
 		{"named-0-a.named.main.leasehold.", dns.TypeA, "NOERROR | named-0-a.named.main.leasehold. 5 IN CNAME db.example."},
+		{"dense.main.leasehold.", dns.TypeA, "NOERROR | dense.main.leasehold. 5 IN A 10.0.0.5; dense.main.leasehold. " +
+			"5 IN A 10.0.0.6"},
+		{"twin.main.leasehold.", dns.TypeSRV, "NOERROR | twin.main.leasehold. 5 IN SRV 0 1 1 db.example."},
 		{"odd.main.leasehold.", dns.TypeAAAA, "NOERROR | SOA"},
 		{"odd.main.leasehold.", dns.TypeSRV, "NOERROR | SOA"},
 		{"odd-1-b.odd.main.leasehold.", dns.TypeA, "NOERROR | SOA"},

@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -26,6 +27,7 @@ func (b *Balancer) listServers(servers []server, shard string) (out balancer.Tar
 			continue
 		}
 		st := s.status(instance)
+		st.DefaultWeight = added(s).configured
 		if b.checks && !s.checked && st.State == balancer.Ready {
 			st.State = balancer.Disabled // a call was interrupted before it was enabled
 		}
@@ -47,8 +49,7 @@ func (b *Balancer) addServer(ctx context.Context, t *target, shard string, m bal
 	}
 	return b.verify(ctx, t, said, func(servers []server) bool {
 		s := named(servers, name)
-		return s != nil && s.at(m) && s.state() == balancer.Ready && s.checked == b.checks &&
-			(m.Weight == 0 || s.weight == m.Weight)
+		return s != nil && s.at(m) && s.state() == balancer.Ready && s.checked == b.checks && added(*s).weighs(m)
 	})
 }
 
@@ -67,14 +68,24 @@ func (b *Balancer) adding(s *server, name string, m balancer.Member) (commands [
 		commands = append(commands, b.set(name, "state maint"), b.set(name, address(m)))
 		fallthrough
 	default:
-		if m.Weight > 0 && s.weight != m.Weight {
-			commands = append(commands, b.set(name, fmt.Sprintf("weight %d", m.Weight)))
+		if !added(*s).weighs(m) {
+			commands = append(commands, b.set(name, fmt.Sprintf("weight %d", cmp.Or(m.Weight, defaultWeight))))
 		}
 	}
 	if b.checks && (s == nil || !s.checked) {
 		commands = append(commands, "enable health "+b.backend+"/"+name)
 	}
 	return append(commands, b.set(name, "state ready"))
+}
+
+// defaultWeight is HAProxy's weight of a server whose line has none.
+const defaultWeight = 1
+
+// added returns an added server with the weight that it has without the group's. HAProxy takes the
+// one on the line that adds a server for the configured one, and that is the group's.
+func added(s server) server {
+	s.configured = min(s.configured, defaultWeight)
+	return s
 }
 
 // removeServer deletes the member's server. HAProxy deletes no server with connections, so the

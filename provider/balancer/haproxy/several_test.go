@@ -235,6 +235,48 @@ func TestAnInstanceWithTwoSlots(t *testing.T) {
 	}
 }
 
+// A member that no longer has a weight of its group gets HAProxy's own: the one of its
+// configuration, or 1 for a server that was added, also with the weight of then.
+//
+// proves LB-1
+func TestAWeightThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		slots, weight int
+	}{"added servers": {0, 1}, "slots": {3, 1}, "slots with a weight": {3, 40}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := haproxytest.Start(t, want.slots)
+			c := haproxy.Config{Sockets: []string{"unix:" + p.Socket}}
+			if want.slots > 0 {
+				c.Slots = "slot"
+			}
+			if want.weight > 1 {
+				p.Configure(fmt.Sprintf("  default-server weight %d", want.weight))
+				p.Reload()
+			}
+			b, m := open(t, c), member(t, "web-1")
+			heavy := m
+			heavy.Weight = 90
+			if err := b.Add(t.Context(), shard, heavy); err != nil || !membership(t, b, heavy).InPlace() {
+				t.Fatalf("Add with a weight: %v", err)
+			}
+			if membership(t, b, m).InPlace() {
+				t.Error("it is in place with a weight that its group no longer sets")
+			}
+			for range 2 {
+				if err := b.Add(t.Context(), shard, m); err != nil || !membership(t, b, m).InPlace() {
+					t.Fatalf("Add without a weight: %v, %+v", err, membership(t, b, m))
+				}
+			}
+			l, err := b.List(t.Context(), shard, []balancer.Member{m})
+			if err != nil || l.Targets[0].Members[0].Weight != want.weight {
+				t.Errorf("it has %+v, %v, want weight %d", l.Targets, err, want.weight)
+			}
+		})
+	}
+}
+
 // The next pass restores a member that was disabled or removed by hand, and one whose call was
 // interrupted.
 //

@@ -74,7 +74,7 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 	switch {
 	case m.Weight > 0:
 		commands = append(commands, b.set(s.name, fmt.Sprintf("weight %d", m.Weight)))
-	case s.maintenance:
+	case s.maintenance || !s.weighs(m):
 		commands = append(commands, b.set(s.name, "weight 100%")) // HAProxy's configuration sets it
 	}
 	if s.checkable && !s.checked {
@@ -92,7 +92,7 @@ func (b *Balancer) addSlot(ctx context.Context, t *target, shard string, m balan
 			return false
 		}
 		fall = found[0].fall
-		return found[0].state() == balancer.Ready && (m.Weight == 0 || found[0].weight == m.Weight)
+		return found[0].state() == balancer.Ready && found[0].weighs(m)
 	})
 	if err == nil && fall == 1 { // 0: they are not checked
 		err = errors.Join(b.removeSlot(ctx, t, shard, m), balancer.Errorf(provider.Invalid, "backend "+b.backend,

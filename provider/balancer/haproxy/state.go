@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -18,6 +19,7 @@ type server struct {
 	address     string
 	port        int
 	weight      int
+	configured  int // the weight before any command changed it; 0: an agent of HAProxy sets weights
 	maintenance bool
 	drain       bool
 	running     bool
@@ -155,6 +157,9 @@ func readServer(fields []string, columns map[string]int, backend string) (s serv
 		running: number("srv_op_state") != stateStopped, checkable: checks&checkConfigured != 0,
 		checked: checks&checkConfigured != 0 && checks&checkEnabled != 0, health: number("srv_check_health"),
 	}
+	if number("srv_agent_state")&checkConfigured == 0 {
+		s.configured = number("srv_iweight")
+	}
 	return s, err
 }
 
@@ -267,11 +272,18 @@ func (s server) state() balancer.State {
 
 func (s server) at(m balancer.Member) bool { return s.address == m.Address && s.port == m.Port }
 
+// weighs reports whether the server has the member's weight, or the configured one if the member
+// has none.
+func (s server) weighs(m balancer.Member) bool {
+	want := cmp.Or(m.Weight, s.configured)
+	return want == 0 || s.weight == want
+}
+
 func (s server) status(instance string) balancer.Status {
 	return balancer.Status{
 		Member: balancer.Member{
 			Instance: instance, Address: s.address, Port: s.port, Use: balancer.Use{Weight: s.weight},
 		},
-		State: s.state(), Health: s.healthOf(), Why: s.why, Connections: s.connections,
+		State: s.state(), DefaultWeight: s.configured, Health: s.healthOf(), Why: s.why, Connections: s.connections,
 	}
 }
