@@ -22,6 +22,8 @@ type BackupFailure struct {
 	At  time.Time `json:"at"`
 	By  string    `json:"by"`
 	Why string    `json:"why"`
+	// Full: the disk of its directory is full.
+	Full bool `json:"full,omitempty"`
 }
 
 // NoteBackup records a successful backup or, with Failure set, a failed one, beside earlier ones.

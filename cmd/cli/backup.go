@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -87,10 +86,7 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		return nil
 	}
 	if err := durable.Replace(c.File, file.Bytes(), 0o600); err != nil {
-		var why *fs.PathError
-		if errors.As(err, &why) {
-			err = why.Err
-		}
+		err = durable.Cause(err)
 		next := "name a file in a directory that you may write to"
 		if durable.Full(err) {
 			next = "free space on that disk, or name a file on another"

@@ -166,7 +166,7 @@ var lossBeginnings = map[string]func(*world){
 			Schema: 1, At: noon.Add(-3 * 24 * time.Hour), By: "coord-a", To: "/var/backups/leasehold/x1", Revision: 7,
 			Failure: &store.BackupFailure{
 				At: noon.Add(-20 * time.Second), By: "coord-a",
-				Why: "write /var/backups/leasehold/x1: no space left on device",
+				Why: "write /var/backups/leasehold/x1: no space left on device", Full: true,
 			},
 		})
 	},

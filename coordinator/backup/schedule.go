@@ -108,7 +108,9 @@ func (s *Schedule) Once(ctx context.Context) error {
 			return err
 		}
 		s.log.Error("backup failed", "error", err)
-		news = store.Backup{Failure: &store.BackupFailure{At: s.now().UTC(), By: s.cfg.By, Why: err.Error()}}
+		news = store.Backup{Failure: &store.BackupFailure{
+			At: s.now().UTC(), By: s.cfg.By, Why: err.Error(), Full: durable.Full(err),
+		}}
 	} else {
 		s.log.Info("backup made", "to", to, "revision", int64(c.Revision), "keys", len(c.Entries))
 	}
@@ -138,7 +140,7 @@ func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
 			return "", fmt.Errorf("directory of the backups: %w", err)
 		}
 		if err := durable.Replace(begun, file.Bytes(), 0o600); err != nil {
-			return "", err
+			return "", fmt.Errorf("write %s: %w", begun, durable.Cause(err))
 		}
 		to = append(to, path)
 	}

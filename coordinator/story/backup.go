@@ -16,10 +16,14 @@ func backupProblems(st *Shard, now time.Time) []Problem {
 	var found []Problem
 	last, created := st.Backup.Record, st.Shard.Record.Created
 	if f := last.Failure; f != nil && f.At.After(last.At) {
+		next := "correct --backup-dir, or what --backup-command runs"
+		if f.Full {
+			next = "free space on that disk, or name a directory on another as --backup-dir"
+		}
 		found = append(found, Problem{
 			About: f.By, Rule: "DAY-2",
 			What: fmt.Sprintf("its backup failed %s ago: %.300s", reason.Age(now, f.At), f.Why),
-			Next: "correct --backup-dir, or what --backup-command runs; it is tried again every minute",
+			Next: next + "; it is tried again every minute",
 		})
 	}
 	switch {

@@ -257,7 +257,8 @@ func (a asks) add(out *records, e discovery.Endpoint) {
 	at, numeric := e.IP()
 	switch a.q.Qtype {
 	case dns.TypeA, dns.TypeAAAA:
-		if rr := address(a.q.Name, at, numeric); rr != nil && rr.Header().Rrtype == a.q.Qtype && out.first(given{address: at.Addr()}) {
+		rr := address(a.q.Name, at, numeric)
+		if rr != nil && rr.Header().Rrtype == a.q.Qtype && out.first(given{address: at.Addr()}) {
 			out.answer = append(out.answer, rr)
 		}
 	case dns.TypeANY: // one kind of record is enough (RFC 8482)

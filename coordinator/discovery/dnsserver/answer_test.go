@@ -38,7 +38,8 @@ var some = known{groups: map[string][]discovery.Endpoint{
 	"named": {at("named", "named-0-a", "db.example:5432")},
 	"odd":   {at("odd", "odd-0-a", "fe80::1%eth0"), at("odd", "odd-1-b", "a b")},
 	"dense": {
-		at("dense", "dense-0-a", "10.0.0.5:1"), at("dense", "dense-1-b", "10.0.0.5:2"), at("dense", "dense-2-c", "10.0.0.6:1"),
+		at("dense", "dense-0-a", "10.0.0.5:1"), at("dense", "dense-1-b", "10.0.0.5:2"),
+		at("dense", "dense-2-c", "10.0.0.6:1"),
 	},
 	"twin":  {at("twin", "twin-0-a", "db.example:1"), at("twin", "twin-1-b", "db.example:1")},
 	"empty": {},

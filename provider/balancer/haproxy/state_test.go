@@ -51,7 +51,8 @@ func TestHealthOfAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := servers[0].status("i")
-		if s.Health != test.want || s.State != test.state || s.Connections != 7 || s.Weight != 10 || s.DefaultWeight != 10 || s.Port != 80 {
+		if s.Health != test.want || s.State != test.state || s.Connections != 7 || s.Weight != 10 ||
+			s.DefaultWeight != 10 || s.Port != 80 {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
