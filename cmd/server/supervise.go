@@ -58,6 +58,9 @@ func (p *part) keep(ctx context.Context) error {
 		case !p.served:
 			return problem("look at the log", "the %s ended while starting: %v", p.name, err)
 		}
+		if why.What == "" && killedByAnother(err) {
+			why.What, why.Next = "it may have run out of memory", "look for \"out of memory\" in the kernel's log: journalctl -k"
+		}
 		if time.Since(began) > steady {
 			pause = firstPause
 		}
@@ -68,6 +71,17 @@ func (p *part) keep(ctx context.Context) error {
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// killedByAnother reports whether a part was killed, and not by its supervisor. The kernel kills what
+// runs out of memory.
+func killedByAnother(err error) bool {
+	var exit *exec.ExitError
+	if errors.Is(err, errHangs) || !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // wait pauses, and reports whether the part is still wanted afterwards.

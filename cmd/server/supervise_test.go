@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -65,6 +66,9 @@ func TestPart(t *testing.T) {
 	fmt.Printf("part %s began\n", how)
 	to.tell(word{Ready: "here"})
 	to.tell(word{Alive: true})
+	if how == "killed" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
 	var again <-chan time.Time // never, where it hangs
 	if how == "works" {
 		again = time.Tick(10 * time.Millisecond)
@@ -74,17 +78,20 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A part that hangs is ended and started again, and writes its goroutines to the log. The other
-// part continues, and the supervisor's loops make progress. A part ends with its supervisor.
+// A part that hangs is ended and started again, and writes its goroutines to the log. One that the
+// kernel kills is started again, and the log says that memory may be the reason. The other part
+// continues, and the supervisor's loops make progress. A part ends with its supervisor.
 //
 // proves DAY-1, DAY-4
-func TestPartThatHangs(t *testing.T) {
+func TestPartsThatHangOrAreKilled(t *testing.T) {
 	printed := &lines{news: make(chan struct{}, 1)}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var parts kept
 	var running sync.WaitGroup
-	for how, limit := range map[string]time.Duration{"hangs": 200 * time.Millisecond, "works": time.Minute} {
+	for how, limit := range map[string]time.Duration{
+		"hangs": 200 * time.Millisecond, "works": time.Minute, "killed": time.Minute,
+	} {
 		p := &part{
 			name: how, args: []string{"-test.run=^TestPart$", "-test.v"}, env: []string{"PART_OF_A_TEST=" + how},
 			out: printed, log: slog.New(slog.NewTextHandler(printed, nil)), hang: limit,
@@ -100,6 +107,8 @@ func TestPartThatHangs(t *testing.T) {
 	printed.await(t, "part hangs began", 2)
 	printed.await(t, "part of the server does not answer", 1)
 	printed.await(t, "goroutine ", 1)
+	printed.await(t, "part killed began", 2)
+	printed.await(t, "part=killed how=\"signal: killed\" why=\"it may have run out of memory\"", 1)
 	asking, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if !parts.turning(asking) {
