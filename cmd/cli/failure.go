@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -90,6 +91,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return reportProblems(to, problems, "correct the file; docs/group-file.md describes its fields")
 	case errors.As(err, &spoiled) && !errors.Is(err, store.ErrSchema):
 		f = failure(Failed, "leasehold repair "+nameOf(spoiled.Key)+" shows what would be written", "%s", err)
+	case durable.Full(err):
+		f = failure(Failed, "free space on that disk, or write to another", "%s", err)
 	case errors.As(err, &local):
 		f = failure(Failed, "check the file, its directory and their permissions", "%s", err)
 	case errors.Is(err, store.ErrSchema):

@@ -85,9 +85,23 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	h.Service.Status(fmt.Sprintf("host %s serves agents at %s, etcd at %s", r.Name, r.at(r.Port), r.at(r.EtcdPort)))
 	telling.Go(func() { h.Service.Watch(watched, parts.turning) })
 	if err := c.say(ctx, h, place, r, was); err != nil {
-		return explain(err)
+		return place.explainOwn(ctx, r, explain(err))
 	}
 	return c.followUntil(ctx, h, place, r, failed)
+}
+
+// explainOwn adds to the error of a first host where its own name leads, if that is elsewhere: the
+// host reaches its etcd by that name.
+func (p Place) explainOwn(ctx context.Context, r Record, err error) error {
+	if ctx.Err() != nil || len(r.Members) > 1 {
+		return err
+	}
+	hint := elsewhere(ctx, r.Address)
+	if hint == "" {
+		return err
+	}
+	return problem("correct the address, then run leasehold server; or empty "+p.Dir+" and begin again with --address",
+		"%s; %s", err, hint)
 }
 
 // enter prepares the host's directory and, on the first start of a host that joins, makes it a

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold/leasehold/cmd/services"
 )
 
 // A host that joins while another is being added waits by itself, and says so once.
@@ -62,5 +64,20 @@ func TestANameThatLeadsElsewhere(t *testing.T) {
 		if got := foreign(c.name, c.found, own); got != c.want {
 			t.Errorf("%s at %v: %q, want %q", c.name, c.found, got, c.want)
 		}
+	}
+}
+
+// A first host that does not reach itself says where its own name leads.
+func TestAHostThatDoesNotReachItself(t *testing.T) {
+	p, silent := Place{Dir: "/data"}, errors.New("a does not answer")
+	r := Record{Name: "a", Address: "192.0.2.1"}
+	err := p.explainOwn(t.Context(), r, silent)
+	var said *services.Problem
+	if !errors.As(err, &said) || said.What != "a does not answer; 192.0.2.1 is no address of this host" ||
+		!strings.Contains(said.Next, "--address") {
+		t.Errorf("said %v", err)
+	}
+	if r.Address = "127.0.0.1"; !errors.Is(p.explainOwn(t.Context(), r, silent), silent) {
+		t.Error("its own address is called another's")
 	}
 }
