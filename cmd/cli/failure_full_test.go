@@ -16,7 +16,8 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	var said strings.Builder
 	code := report(t.Context(), output.Screen{W: &said},
 		&fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC})
-	if code != Failed || !strings.Contains(said.String(), "no space left") || !strings.Contains(said.String(), "free space") {
+	if code != Failed || !strings.Contains(said.String(), "no space left") ||
+		!strings.Contains(said.String(), "free space") {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
 }

@@ -73,8 +73,8 @@ func (p *part) keep(ctx context.Context) error {
 	}
 }
 
-// killedByAnother reports whether a part was killed, and not by its supervisor. The kernel kills what
-// runs out of memory.
+// killedByAnother reports whether a part was killed, and not by its supervisor. The kernel kills
+// what runs out of memory.
 func killedByAnother(err error) bool {
 	var exit *exec.ExitError
 	if errors.Is(err, errHangs) || !errors.As(err, &exit) {
