@@ -20,7 +20,7 @@ func loadKinds() []Kind {
 	}
 }
 
-func readLoad(f *fields) (string, time.Duration, func(*stage) string) {
+func readLoad(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	metrics := []struct {
 		name, doc string
@@ -45,16 +45,16 @@ func readLoad(f *fields) (string, time.Duration, func(*stage) string) {
 	if over > 0 {
 		what += " within " + words(over)
 	}
-	return what, 0, func(st *stage) string {
+	return says(what), 0, func(st *stage) string {
 		st.w.SetLoad(group, to, over)
 		return ""
 	}
 }
 
-func readNoLoad(f *fields) (string, time.Duration, func(*stage) string) {
+func readNoLoad(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("agent", "agents")
 	d := f.lasting("Then they tell it again.")
-	return t.words() + " tell no load", d, func(st *stage) string {
+	return text{target: &t, after: " tell no load"}, d, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Unmeasured(id, true)
 			st.later(d, func() { st.w.Unmeasured(id, false) })
