@@ -31,17 +31,17 @@ func readLoad(f *fields) (text, time.Duration, func(*stage) string) {
 		{store.MetricMemory, "Percent of its memory that each instance needs.", 100},
 	}
 	to := map[string]float64{}
-	var says []string
+	var changes []string
 	for _, m := range metrics {
 		n := f.number(m.name, 0, 0, m.most, m.doc)
 		f.asked[len(f.asked)-1].Default = "as it was"
 		if f.has(m.name) {
 			to[m.name] = float64(n)
-			says = append(says, fmt.Sprintf("%s %d", m.name, n))
+			changes = append(changes, fmt.Sprintf("%s %d", m.name, n))
 		}
 	}
 	over := f.length("over", "0s", 0, longest, "How long it takes to become that, in a straight line.")
-	what := fmt.Sprintf("load of %s becomes %s", group, strings.Join(says, ", "))
+	what := fmt.Sprintf("load of %s becomes %s", group, strings.Join(changes, ", "))
 	if over > 0 {
 		what += " within " + words(over)
 	}
