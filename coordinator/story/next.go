@@ -16,8 +16,8 @@ type RemedyKind int
 
 const (
 	Advice     RemedyKind = iota // a sentence
-	Command                      // a command line that changes something
-	Inspection                   // a command line that only shows more
+	Command                      // a command line
+	Inspection                   // a command line that shows what `leasehold explain` shows already
 )
 
 // IsCommand reports whether the text is a command line, complete but for names in capitals.

@@ -161,7 +161,7 @@ func heldProblem(group string, b Blockage) Problem {
 			": a coordinator must have it; it is checked again automatically")
 	}
 	if b.Instance != "" {
-		p.Next = inspect("leasehold instance show " + b.Instance)
+		p.Next = run("leasehold instance show " + b.Instance)
 	}
 	if commands := Freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
 		p.Next = run(commands[0])
