@@ -82,9 +82,9 @@ const mostCommands = 3
 func nextCommands(g group, sc *scene) []string {
 	commands := story.Freeing(sc.status().Blocked)
 	for _, p := range story.GroupProblems(g, sc.leads(), sc.now) {
-		for _, command := range strings.Split(p.Next, " | ")[p.Looks:] {
-			if command != "" && !slices.Contains(commands, command) {
-				commands = append(commands, command)
+		for _, remedy := range p.Next {
+			if remedy.Kind != story.Inspection && !slices.Contains(commands, remedy.Text) {
+				commands = append(commands, remedy.Text)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ type lasting struct {
 	topic             reason.Topic
 }
 
-func lastingOf(p story.Problem) lasting { return lasting{p.About, p.Rule, p.Next, p.Topic} }
+func lastingOf(p story.Problem) lasting { return lasting{p.About, p.Rule, p.Next.String(), p.Topic} }
 
 // watchStatus prints a line for each change of what the status shows, until ctx ends. While etcd
 // does not answer, it says so once and keeps asking.
@@ -168,7 +168,7 @@ func (w *watched) see(st *story.Shard, problems []story.Problem, now time.Time) 
 		found[key] = p
 		if _, known := w.problems[key]; !known {
 			changes = append(changes, statusChange{
-				At: now, Kind: problemBegan, About: p.About, Rule: p.Rule, What: p.What, Next: p.Next, Severe: true,
+				At: now, Kind: problemBegan, About: p.About, Rule: p.Rule, What: p.What, Next: p.Next.String(), Severe: true,
 			})
 		}
 	}

@@ -12,9 +12,12 @@ type Kind struct {
 	Name  string
 	Short string // the field that a plain value sets; "" if none
 	Doc   string
-	// read reads the fields of an event: its text, how long it lasts, and what it does.
-	read func(*fields) (what string, lasts time.Duration, play func(*stage) string)
+	read  reader
 }
+
+// A reader reads the fields of an event: its text, how long it lasts, and what it does. Play
+// returns a detail for people.
+type reader func(*fields) (what text, lasts time.Duration, play func(*stage) string)
 
 // Kinds returns all kinds of events: failures of machines, zones, providers, coordinators and etcd,
 // and what operators do.

@@ -25,9 +25,9 @@ func coordinatorKinds() []Kind {
 
 const most = 24 * time.Hour
 
-func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
+func readLeaderDies(f *fields) (text, time.Duration, func(*stage) string) {
 	back := f.length("back", "30s", time.Second, longest, "Time until it is up again.")
-	return "the leading coordinator dies", 0, func(st *stage) string {
+	return says("the leading coordinator dies"), 0, func(st *stage) string {
 		was := st.w.Leader()
 		if was == "" {
 			return "no leader"
@@ -37,59 +37,59 @@ func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readReplicaDies(f *fields) (string, time.Duration, func(*stage) string) {
+func readReplicaDies(f *fields) (text, time.Duration, func(*stage) string) {
 	back := f.length("back", "30s", time.Second, longest, "Time until it is up again.")
-	return "a coordinator that does not lead dies", 0, func(st *stage) string {
+	return says("a coordinator that does not lead dies"), 0, func(st *stage) string {
 		st.w.KillReplica(back)
 		return ""
 	}
 }
 
-func readResigns(*fields) (string, time.Duration, func(*stage) string) {
-	return "the leader steps down", 0, func(st *stage) string {
+func readResigns(*fields) (text, time.Duration, func(*stage) string) {
+	return says("the leader steps down"), 0, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.Resign(0)
 		return was
 	}
 }
 
-func readFreezes(f *fields) (string, time.Duration, func(*stage) string) {
+func readFreezes(f *fields) (text, time.Duration, func(*stage) string) {
 	d := f.length("for", "10s", time.Second, most, "How long.")
-	return "the leader is paused", d, func(st *stage) string {
+	return says("the leader is paused"), d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.FreezeLeader(d, 0)
 		return was
 	}
 }
 
-func readBlind(f *fields) (string, time.Duration, func(*stage) string) {
+func readBlind(f *fields) (text, time.Duration, func(*stage) string) {
 	d := f.length("for", "10s", time.Second, most, "How long.")
 	relist := f.flag("relist", "Whether the leader then lists everything again, instead of reading the changes.")
-	return "the leader's watch is silent", d, func(st *stage) string {
+	return says("the leader's watch is silent"), d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.BlindLeader(d, relist)
 		return was
 	}
 }
 
-func readClock(f *fields) (string, time.Duration, func(*stage) string) {
+func readClock(f *fields) (text, time.Duration, func(*stage) string) {
 	by := f.length("by", "10m", -most, most, "How far the clock is ahead; negative: behind.")
-	return fmt.Sprintf("another replica leads, whose clock is wrong by %s", words(by)), 0, func(st *stage) string {
+	return says("another replica leads, whose clock is wrong by " + words(by)), 0, func(st *stage) string {
 		st.w.Resign(by)
 		return ""
 	}
 }
 
-func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
+func readEtcd(f *fields) (text, time.Duration, func(*stage) string) {
 	d := f.length("for", "30s", time.Second, most, "How long.")
 	drops := f.number("drops", 0, 0, 100_000, "How many leases have expired when it is back.")
-	return "etcd is unreachable", d, func(st *stage) string {
+	return says("etcd is unreachable"), d, func(st *stage) string {
 		st.w.StopEtcd(d, drops)
 		return ""
 	}
 }
 
-func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
+func readDropped(f *fields) (text, time.Duration, func(*stage) string) {
 	count := f.number("count", 1, 1, 100_000, "How many.")
 	percent := f.percent("percent", "none", "Share of all, instead of count.")
 	unnoticed := f.flag("unheard", "Whether gateways notice only at the next report.")
@@ -97,7 +97,7 @@ func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 	if percent > 0 {
 		what = fmt.Sprintf("etcd drops %d%% of the live leases", percent)
 	}
-	return what, 0, func(st *stage) string {
+	return says(what), 0, func(st *stage) string {
 		n := count
 		if percent > 0 {
 			n = (len(st.w.Names("alive"))*percent + 99) / 100
@@ -107,10 +107,10 @@ func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readAnswers(f *fields) (string, time.Duration, func(*stage) string) {
+func readAnswers(f *fields) (text, time.Duration, func(*stage) string) {
 	percent := f.percent("percent", "0%", "How many.")
 	d := f.lasting("Then the leader receives all answers again.")
-	return fmt.Sprintf("%d%% of etcd's answers to the leader are lost", percent), d, func(st *stage) string {
+	return says(fmt.Sprintf("%d%% of etcd's answers to the leader are lost", percent)), d, func(st *stage) string {
 		st.w.LoseAnswers(percent)
 		st.later(d, func() { st.w.LoseAnswers(0) })
 		return ""

@@ -51,7 +51,7 @@ func groupKinds() []Kind {
 	}
 }
 
-func readApply(f *fields) (string, time.Duration, func(*stage) string) {
+func readApply(f *fields) (text, time.Duration, func(*stage) string) {
 	const allowed = "the path of a group file"
 	file := f.text("file", allowed, "The file.")
 	bad := f.flag("bad", "Whether instances of these groups fail their checks.")
@@ -59,18 +59,18 @@ func readApply(f *fields) (string, time.Duration, func(*stage) string) {
 		if !f.has("file") {
 			f.missing("file", allowed)
 		}
-		return "", 0, nil
+		return text{}, 0, nil
 	}
 	groups, err := f.setting.File(file)
 	if err != nil {
 		f.refusedFile(file, err)
-		return "", 0, nil
+		return text{}, 0, nil
 	}
 	what := file + " is applied"
 	if bad {
 		what += ", and is bad"
 	}
-	return what, 0, func(st *stage) string {
+	return says(what), 0, func(st *stage) string {
 		var names []string
 		for _, g := range groups {
 			if before, there := st.w.Group(g.Name); there {
@@ -86,7 +86,7 @@ func readApply(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readBad(f *fields) (string, time.Duration, func(*stage) string) {
+func readBad(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	mute := f.flag("silent", "Whether their agents do not even register.")
 	d := f.lasting("Then they are healthy like others.")
@@ -94,7 +94,7 @@ func readBad(f *fields) (string, time.Duration, func(*stage) string) {
 	if mute {
 		flaw = sim.NeverRegisters
 	}
-	return "the present template of " + group + " is bad", d, func(st *stage) string {
+	return says("the present template of " + group + " is bad"), d, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {
 			return "there is no such group"
@@ -113,7 +113,7 @@ const (
 	rollVars     = "live_update"
 )
 
-func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
+func readRoll(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField(anyGroup)
 	action := f.choice("action", rollMachine, "The least action that the change needs (ROLL-2).", rollMachine,
 		rollWorkload, rollVars)
@@ -125,7 +125,7 @@ func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
 	if bad {
 		what += " to a bad one"
 	}
-	return what, 0, func(st *stage) string {
+	return says(what), 0, func(st *stage) string {
 		st.rolls++
 		mark := fmt.Sprintf("v%d", st.rolls+1)
 		for _, name := range st.groupsMeant(group) {
@@ -157,27 +157,26 @@ func with[V any](m map[string]V, key string, value V) map[string]V {
 	return out
 }
 
-func readScale(f *fields) (string, time.Duration, func(*stage) string) {
+func readScale(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	size := f.number("size", 0, 0, store.MaxSize, "The new size.")
 	if !f.has("size") {
 		f.missing("size", fmt.Sprintf("a whole number, 0 to %d", store.MaxSize))
 	}
-	return fmt.Sprintf("%s is scaled to %d", group, size), 0, func(st *stage) string {
+	return says(fmt.Sprintf("%s is scaled to %d", group, size)), 0, func(st *stage) string {
 		return st.edit(group, func(g *store.Group) { g.Size = size })
 	}
 }
 
 // readEdit reads an edit of a group, and undo after a while.
-func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fields) (string, time.Duration,
-	func(*stage) string) {
-	return func(f *fields) (string, time.Duration, func(*stage) string) {
+func readEdit(what, back string, do, undo func(*store.OperatorState)) reader {
+	return func(f *fields) (text, time.Duration, func(*stage) string) {
 		group := f.groupField("")
 		var d time.Duration
 		if undo != nil {
 			d = f.lasting("Then it is " + back + ".")
 		}
-		return group + " " + what, d, func(st *stage) string {
+		return says(group + " " + what), d, func(st *stage) string {
 			st.later(d, func() {
 				st.edit(group, func(g *store.Group) { undo(&g.OperatorState) })
 			})
@@ -186,22 +185,22 @@ func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fiel
 	}
 }
 
-func readRelaunch(f *fields) (string, time.Duration, func(*stage) string) {
+func readRelaunch(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	action := store.ActionRestart
 	if f.flag("recreate", "On new machines instead of in place.") {
 		action = store.ActionRecreate
 	}
-	return "all instances of " + group + " are relaunched", 0, func(st *stage) string {
+	return says("all instances of " + group + " are relaunched"), 0, func(st *stage) string {
 		return st.edit(group, func(g *store.Group) {
 			g.Relaunch = store.Relaunch{Number: g.Relaunch.Number + 1, Action: action}
 		})
 	}
 }
 
-func readRollback(f *fields) (string, time.Duration, func(*stage) string) {
+func readRollback(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
-	return group + " is rolled back", 0, func(st *stage) string {
+	return says(group + " is rolled back"), 0, func(st *stage) string {
 		good := sim.Read[store.Status](st.w, st.w.Keys().Status(group)).Record.LastGood
 		if good == nil {
 			return "there is no template to go back to"

@@ -20,7 +20,7 @@ func loadKinds() []Kind {
 	}
 }
 
-func readLoad(f *fields) (string, time.Duration, func(*stage) string) {
+func readLoad(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	metrics := []struct {
 		name, doc string
@@ -31,30 +31,30 @@ func readLoad(f *fields) (string, time.Duration, func(*stage) string) {
 		{store.MetricMemory, "Percent of its memory that each instance needs.", 100},
 	}
 	to := map[string]float64{}
-	var says []string
+	var changes []string
 	for _, m := range metrics {
 		n := f.number(m.name, 0, 0, m.most, m.doc)
 		f.asked[len(f.asked)-1].Default = "as it was"
 		if f.has(m.name) {
 			to[m.name] = float64(n)
-			says = append(says, fmt.Sprintf("%s %d", m.name, n))
+			changes = append(changes, fmt.Sprintf("%s %d", m.name, n))
 		}
 	}
 	over := f.length("over", "0s", 0, longest, "How long it takes to become that, in a straight line.")
-	what := fmt.Sprintf("load of %s becomes %s", group, strings.Join(says, ", "))
+	what := fmt.Sprintf("load of %s becomes %s", group, strings.Join(changes, ", "))
 	if over > 0 {
 		what += " within " + words(over)
 	}
-	return what, 0, func(st *stage) string {
+	return says(what), 0, func(st *stage) string {
 		st.w.SetLoad(group, to, over)
 		return ""
 	}
 }
 
-func readNoLoad(f *fields) (string, time.Duration, func(*stage) string) {
+func readNoLoad(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("agent", "agents")
 	d := f.lasting("Then they tell it again.")
-	return t.words() + " tell no load", d, func(st *stage) string {
+	return text{target: &t, after: " tell no load"}, d, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Unmeasured(id, true)
 			st.later(d, func() { st.w.Unmeasured(id, false) })

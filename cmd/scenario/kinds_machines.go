@@ -49,19 +49,18 @@ func machineKinds() []Kind {
 	}
 }
 
-func readKill(f *fields) (string, time.Duration, func(*stage) string) {
+func readKill(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("machine", "machines")
-	return t.words() + " killed", 0, func(st *stage) string {
+	return text{target: &t, after: " killed"}, 0, func(st *stage) string {
 		return st.each(t, present, st.w.Kill)
 	}
 }
 
-func readSilent(one, many, what string, do func(*sim.World, string)) func(*fields) (string, time.Duration,
-	func(*stage) string) {
-	return func(f *fields) (string, time.Duration, func(*stage) string) {
+func readSilent(one, many, what string, do func(*sim.World, string)) reader {
+	return func(f *fields) (text, time.Duration, func(*stage) string) {
 		t := f.target(one, many)
 		d := f.lasting("Then they return.")
-		return t.words() + " " + what, d, func(st *stage) string {
+		return text{target: &t, after: " " + what}, d, func(st *stage) string {
 			return st.each(t, present, func(id string) {
 				do(st.w, id)
 				st.later(d, func() { st.w.Return(id) })
@@ -70,7 +69,7 @@ func readSilent(one, many, what string, do func(*sim.World, string)) func(*field
 	}
 }
 
-func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
+func readUnhealthy(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("instance", "instances")
 	d := f.lasting("Then their checks pass again.")
 	cure := f.choice("cured_by", string(sim.CuredByNothing),
@@ -80,7 +79,7 @@ func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	if d > 0 && how == sim.CuredByNothing {
 		how = sim.CuredByItself
 	}
-	return "checks of " + t.words() + " fail", d, func(st *stage) string {
+	return text{before: "checks of ", target: &t, after: " fail"}, d, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Sicken(id, how)
 			st.later(d, func() { st.w.Heal(id) })
@@ -88,28 +87,28 @@ func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readExits(f *fields) (string, time.Duration, func(*stage) string) {
+func readExits(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("workload", "workloads")
 	code := f.number("code", 1, 0, 255, "The exit code.")
-	return fmt.Sprintf("%s exited with %d", t.words(), code), 0, func(st *stage) string {
+	return text{target: &t, after: fmt.Sprintf(" exited with %d", code)}, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Exit(id, code) })
 	}
 }
 
-func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
+func readNotice(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("machine", "machines")
 	in := f.length("in", "2m", time.Second, time.Hour, "Time from the notice to the end of the machine.")
-	return fmt.Sprintf("notice that %s will end in %s", t.words(), words(in)), 0, func(st *stage) string {
+	return text{before: "notice that ", target: &t, after: " will end in " + words(in)}, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Notice(id, in) })
 	}
 }
 
-func readGoodbye(f *fields) (string, time.Duration, func(*stage) string) {
+func readGoodbye(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("agent", "agents")
 	kind := f.choice("says", string(store.GoodbyeShutdown), "The kind of goodbye.",
 		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving),
 		string(store.GoodbyeEvacuating))
-	return t.words() + " said goodbye: " + kind, 0, func(st *stage) string {
+	return text{target: &t, after: " said goodbye: " + kind}, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Goodbye(id, store.Goodbye(kind)) })
 	}
 }

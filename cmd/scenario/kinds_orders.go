@@ -40,39 +40,38 @@ func orderKinds() []Kind {
 	}
 }
 
-func readOrder(kind store.RequestKind, done string, fit func(store.Instance) bool) func(*fields) (string, time.Duration,
-	func(*stage) string) {
-	return func(f *fields) (string, time.Duration, func(*stage) string) {
+func readOrder(kind store.RequestKind, done string, fit func(store.Instance) bool) reader {
+	return func(f *fields) (text, time.Duration, func(*stage) string) {
 		t := f.target("instance", "instances")
-		return "order: " + t.words() + " to be " + done, 0, func(st *stage) string {
+		return text{before: "order: ", target: &t, after: " to be " + done}, 0, func(st *stage) string {
 			return st.each(t, fit, func(id string) { st.w.Order(store.Request{Kind: kind, Instance: id}) })
 		}
 	}
 }
 
-func readProtect(f *fields) (string, time.Duration, func(*stage) string) {
+func readProtect(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("instance", "instances")
 	mode := f.choice("from", store.ProtectRemoval, "From what; off ends it.", store.ProtectRemoval, store.ProtectHeal,
 		store.ProtectOff)
-	return "order: " + t.words() + " to be protected (" + mode + ")", 0, func(st *stage) string {
+	return text{before: "order: ", target: &t, after: " to be protected (" + mode + ")"}, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Order(store.Request{Kind: store.RequestProtect, Instance: id, Mode: mode})
 		})
 	}
 }
 
-func readGroupOrder(kind store.RequestKind, what string) func(*fields) (string, time.Duration, func(*stage) string) {
-	return func(f *fields) (string, time.Duration, func(*stage) string) {
+func readGroupOrder(kind store.RequestKind, what string) reader {
+	return func(f *fields) (text, time.Duration, func(*stage) string) {
 		group := f.groupField("")
-		return "order: " + what + " " + group, 0, func(st *stage) string {
+		return says("order: " + what + " " + group), 0, func(st *stage) string {
 			st.w.Order(store.Request{Kind: kind, Group: group})
 			return ""
 		}
 	}
 }
 
-func readAdopt(*fields) (string, time.Duration, func(*stage) string) {
-	return "order: a machine without a record to be adopted", 0, func(st *stage) string {
+func readAdopt(*fields) (text, time.Duration, func(*stage) string) {
+	return says("order: a machine without a record to be adopted"), 0, func(st *stage) string {
 		for _, id := range st.w.Machines() {
 			if !st.w.Instance(id).Present() {
 				st.w.Order(store.Request{Kind: store.RequestAdopt, Instance: id})
@@ -83,14 +82,14 @@ func readAdopt(*fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readEvacuate(f *fields) (string, time.Duration, func(*stage) string) {
+func readEvacuate(f *fields) (text, time.Duration, func(*stage) string) {
 	zone := f.zoneField("the first one", "Which.")
 	d := f.lasting("Then it may be used again.")
 	what := "the first zone"
 	if zone != "" {
 		what = "zone " + zone
 	}
-	return "order: " + what + " to be evacuated", d, func(st *stage) string {
+	return says("order: " + what + " to be evacuated"), d, func(st *stage) string {
 		zone := zone
 		if zone == "" {
 			zone = st.sc.Provider.Zones[0].Name
@@ -101,17 +100,17 @@ func readEvacuate(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readHold(f *fields) (string, time.Duration, func(*stage) string) {
+func readHold(f *fields) (text, time.Duration, func(*stage) string) {
 	d := f.lasting("Then it is released.")
-	return "the shard is on hold", d, func(st *stage) string {
+	return says("the shard is on hold"), d, func(st *stage) string {
 		st.w.Hold()
 		st.later(d, st.w.Release)
 		return ""
 	}
 }
 
-func readRelease(*fields) (string, time.Duration, func(*stage) string) {
-	return "the shard is released", 0, func(st *stage) string {
+func readRelease(*fields) (text, time.Duration, func(*stage) string) {
+	return says("the shard is released"), 0, func(st *stage) string {
 		st.w.Release()
 		return ""
 	}

@@ -76,14 +76,14 @@ func (st *stage) eachZone(name string, do func(provider, zone string)) {
 	}
 }
 
-func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
+func readLoseZone(f *fields) (text, time.Duration, func(*stage) string) {
 	zone := f.zoneField("the first one", "Which.")
 	d := f.lasting("Then machines can be created there again.")
 	what := "the first zone"
 	if zone != "" {
 		what = "zone " + zone
 	}
-	return what + " is lost", d, func(st *stage) string {
+	return says(what + " is lost"), d, func(st *stage) string {
 		zone := zone
 		if zone == "" {
 			zone = st.sc.Provider.Zones[0].Name
@@ -94,26 +94,26 @@ func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
+func readNoCapacity(f *fields) (text, time.Duration, func(*stage) string) {
 	zone := f.zoneField("all", "Which.")
 	d := f.lasting("Then there is capacity again.")
 	where := "any zone"
 	if zone != "" {
 		where = "zone " + zone
 	}
-	return "no room in " + where, d, func(st *stage) string {
+	return says("no room in " + where), d, func(st *stage) string {
 		return st.without(zone, d, st.w.Fill)
 	}
 }
 
-func readNoSpot(f *fields) (string, time.Duration, func(*stage) string) {
+func readNoSpot(f *fields) (text, time.Duration, func(*stage) string) {
 	zone := f.zoneField("all", "Which.")
 	d := f.lasting("Then there are spot machines again.")
 	where := "any zone"
 	if zone != "" {
 		where = "zone " + zone
 	}
-	return "no spot machines in " + where, d, func(st *stage) string {
+	return says("no spot machines in " + where), d, func(st *stage) string {
 		return st.without(zone, d, st.w.NoSpot)
 	}
 }
@@ -125,11 +125,10 @@ func (st *stage) without(zone string, d time.Duration, take func(provider, zone 
 	return ""
 }
 
-func readTrouble(what string, do func(*sim.World, string, time.Duration)) func(*fields) (string, time.Duration,
-	func(*stage) string) {
-	return func(f *fields) (string, time.Duration, func(*stage) string) {
+func readTrouble(what string, do func(*sim.World, string, time.Duration)) reader {
+	return func(f *fields) (text, time.Duration, func(*stage) string) {
 		d := f.length("for", "1m", time.Second, longest, "How long.")
-		return what, d, func(st *stage) string {
+		return says(what), d, func(st *stage) string {
 			for _, p := range st.providers {
 				do(st.w, p, d)
 			}
@@ -138,14 +137,14 @@ func readTrouble(what string, do func(*sim.World, string, time.Duration)) func(*
 	}
 }
 
-func readLists(f *fields) (string, time.Duration, func(*stage) string) {
+func readLists(f *fields) (text, time.Duration, func(*stage) string) {
 	var lies []string
 	for _, l := range sim.Lies {
 		lies = append(lies, string(l))
 	}
 	how := f.choice("how", string(fake.Empty), "What is wrong with them.", lies...)
 	d := f.length("for", "1m", time.Second, longest, "How long.")
-	return "lists of machines are " + how, d, func(st *stage) string {
+	return says("lists of machines are " + how), d, func(st *stage) string {
 		for _, p := range st.providers {
 			st.w.ListsLie(p, fake.LieKind(how), d)
 		}
@@ -153,11 +152,11 @@ func readLists(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
+func readExtra(f *fields) (text, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	zone := f.zoneField("the first one", "Which.")
 	speaks := f.length("speaks", "never", time.Second, longest, "Time from its appearance until its agent registers.")
-	return "a machine of " + group + " is there that has no record", 0, func(st *stage) string {
+	return says("a machine of " + group + " is there that has no record"), 0, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {
 			return "there is no such group"
@@ -176,16 +175,16 @@ func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readHooks(f *fields) (string, time.Duration, func(*stage) string) {
+func readHooks(f *fields) (text, time.Duration, func(*stage) string) {
 	percent := f.percent("percent", "0%", "How many.")
-	return fmt.Sprintf("%d%% of the drain hooks never end", percent), 0, func(st *stage) string {
+	return says(fmt.Sprintf("%d%% of the drain hooks never end", percent)), 0, func(st *stage) string {
 		st.w.StuckHooks(percent)
 		return ""
 	}
 }
 
-func readCalm(*fields) (string, time.Duration, func(*stage) string) {
-	return "all troubles end", 0, func(st *stage) string {
+func readCalm(*fields) (text, time.Duration, func(*stage) string) {
+	return says("all troubles end"), 0, func(st *stage) string {
 		st.w.Calm()
 		return ""
 	}

@@ -115,7 +115,7 @@ func (f *fields) decimal(name string, low, high float64, doc string) float64 {
 	return v
 }
 
-func readNumber(f *fields) (string, time.Duration, func(*stage) string) {
+func readNumber(f *fields) (text, time.Duration, func(*stage) string) {
 	source := f.sourceField()
 	value := f.decimal("value", -1e12, 1e12, "What it becomes.")
 	over := f.length("over", "0s", 0, longest, "How long it takes to become that, in a straight line.")
@@ -123,16 +123,16 @@ func readNumber(f *fields) (string, time.Duration, func(*stage) string) {
 	if over > 0 {
 		what += " within " + words(over)
 	}
-	return what, 0, func(st *stage) string {
+	return says(what), 0, func(st *stage) string {
 		st.numbers[source].become(value, st.w.Elapsed(), over)
 		return ""
 	}
 }
 
-func readNoNumber(f *fields) (string, time.Duration, func(*stage) string) {
+func readNoNumber(f *fields) (text, time.Duration, func(*stage) string) {
 	source := f.sourceField()
 	d := f.lasting("Then it answers again.")
-	return source + " does not answer", d, func(st *stage) string {
+	return says(source + " does not answer"), d, func(st *stage) string {
 		s := st.numbers[source]
 		s.fails++
 		st.later(d, func() { s.fails-- })

@@ -270,14 +270,11 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 			m.node = key // the position of what is missing
 		}
 		e.Kind = k.Name
-		e.What, e.For, e.play = k.read(m)
+		e.what, e.For, e.play = k.read(m)
 		m.done()
 	}
 	if len(found) == 0 && len(r.Problems) == before {
 		r.Wrong(item, path, "the event has no kind: docs/simulate.md lists them")
-	}
-	if e.For > 0 {
-		e.What += forWords(e.For)
 	}
 	return e, len(r.Problems) == before
 }

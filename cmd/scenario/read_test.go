@@ -163,7 +163,7 @@ expect: {worst_availability: 80%, machines_created: 40, converged_within: 10m, c
 		t.Errorf("provider: got  %+v\nwant %+v", s.Provider, want)
 	}
 	if len(s.Events) != 2 || s.Events[0].Kind != "lose_zone" || s.Events[0].For != 10*time.Minute ||
-		s.Events[1].What != "web is scaled to 12" {
+		s.Events[1].what.String() != "web is scaled to 12" {
 		t.Errorf("events: got %+v", s.Events)
 	}
 	x := s.Expect

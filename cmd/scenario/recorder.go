@@ -112,15 +112,19 @@ func (r *recorder) add(e Entry) {
 func (r *recorder) begin(e Event) {
 	r.look()
 	r.playing = len(r.all) + 1
-	r.add(Entry{At: e.At, Source: Happens, What: e.What})
-	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: e.What, lasts: e.For})
+	what := e.what.String() + forWords(e.For)
+	r.add(Entry{At: e.At, Source: Happens, What: what})
+	r.events = append(r.events, EventResult{
+		At: e.At, Time: Clock(e.At), Kind: e.Kind, What: what, text: e.what, lasts: e.For,
+	})
 }
 
-// reword replaces the text of the current event by what actually happened.
-func (r *recorder) reword(asked, affected string) {
-	e, entry := &r.events[len(r.events)-1], &r.all[r.playing-1]
-	e.What = strings.Replace(e.What, asked, affected, 1)
-	entry.What = e.What
+// selected records how many instances the current event has selected.
+func (r *recorder) selected(count int) {
+	e := &r.events[len(r.events)-1]
+	e.text.selected = &count
+	e.What = e.text.String() + forWords(e.lasts)
+	r.all[r.playing-1].What = e.What
 }
 
 // end records which instances the current event affected.
@@ -135,7 +139,7 @@ func (r *recorder) end(detail string) {
 // over records the end of an event that lasted; the number is the event's in the scenario.
 func (r *recorder) over(number int) {
 	e := &r.events[number]
-	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.lasts))})
+	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + e.text.String()})
 }
 
 // note records a text from the world, unless it is part of an event or of an event's end.

@@ -89,6 +89,7 @@ type EventResult struct {
 	Converged *float64 `json:"converged_seconds"`
 	Late      *float64 `json:"converged_after_end_seconds,omitempty"`
 
+	text  text // What without the time that it lasts
 	lasts time.Duration
 	seen  bool
 	until time.Duration // when everything was as wanted again

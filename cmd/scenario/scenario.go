@@ -28,7 +28,7 @@ type Scenario struct {
 type Event struct {
 	At   time.Duration // since the beginning
 	Kind string
-	What string        // for people
+	what text
 	For  time.Duration // how long it lasts; 0: it ends at once, or never by itself
 	play func(*stage) string
 }

@@ -71,6 +71,44 @@ func (f *fields) target(one, many string) target {
 	return t
 }
 
+// text is the text of an event, with the selection of instances that the event affects.
+type text struct {
+	before   string
+	target   *target // nil: the event selects no instances
+	after    string
+	selected *int // how many instances were selected; nil: the event has not happened
+}
+
+// says returns the text of an event that selects no instances.
+func says(what string) text { return text{before: what} }
+
+func (t text) String() string {
+	switch {
+	case t.target == nil:
+		return t.before
+	case t.selected == nil:
+		return t.before + t.target.words() + t.after
+	default:
+		return t.before + t.target.found(*t.selected) + t.after
+	}
+}
+
+// found describes the selection when that many instances were selected.
+func (t target) found(count int) string {
+	switch {
+	case count == 0 && t.slot >= 0:
+		return "no " + t.words()
+	case count == 0:
+		return "no " + t.one + t.where()
+	case count < t.count:
+		all := t.count
+		t.count = count
+		return fmt.Sprintf("%s (%d wanted)", t.words(), all)
+	default:
+		return t.words()
+	}
+}
+
 // words describes the selection.
 func (t target) words() string {
 	var b strings.Builder
@@ -86,13 +124,19 @@ func (t target) words() string {
 	default:
 		fmt.Fprintf(&b, "%d %s", t.count, t.many)
 	}
+	return b.String() + t.where()
+}
+
+// where names the group and the zone of the selection.
+func (t target) where() string {
+	where := ""
 	if t.group != "" {
-		b.WriteString(" of " + t.group)
+		where += " of " + t.group
 	}
 	if t.zone != "" {
-		b.WriteString(" in zone " + t.zone)
+		where += " in zone " + t.zone
 	}
-	return b.String()
+	return where
 }
 
 // pick chooses the instances among those that are eligible. Healthy ones come first, because a
@@ -140,21 +184,9 @@ func draining(in store.Instance) bool { return in.Phase == store.Draining }
 // each does something to all selected instances, and returns their names.
 func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string)) string {
 	ids := st.pick(t, fit)
-	asked := t.words()
-	switch {
-	case len(ids) == 0 && t.slot >= 0:
-		st.rec.reword(asked, "no "+asked)
+	st.rec.selected(len(ids))
+	if len(ids) == 0 {
 		return "there is none"
-	case len(ids) == 0:
-		st.rec.reword(asked, "no "+strings.TrimPrefix(target{
-			count: 1, slot: -1, group: t.group, zone: t.zone,
-			one: t.one,
-		}.words(), "1 "))
-		return "there is none"
-	case len(ids) < t.count:
-		affected := t
-		affected.count = len(ids)
-		st.rec.reword(asked, fmt.Sprintf("%s (%d wanted)", affected.words(), t.count))
 	}
 	for _, id := range ids {
 		do(id)

@@ -64,7 +64,7 @@ func TestAPlannedReplacementHidesNoLoss(t *testing.T) {
 }
 
 // The event says how many instances it affected, not how many were asked for.
-func TestAnEventTellsWhomItBefell(t *testing.T) {
+func TestEventTextCountsAffectedInstances(t *testing.T) {
 	for event, want := range map[string]string{
 		"kill: {count: 50}":           "6 machines (50 wanted) killed",
 		"kill: {count: 5}":            "5 machines killed",

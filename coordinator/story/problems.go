@@ -17,13 +17,12 @@ type Problem struct {
 	About string `json:"about"` // the group, the replica, or the shard
 	Rule  string `json:"rule,omitempty"`
 	What  string `json:"what"`
-	Next  string `json:"next,omitempty"`
+	Next  Next   `json:"next,omitempty"`
 
 	Instances []string     `json:"-"` // that What names
 	Groups    []string     `json:"-"` // that wait, where About is what they wait for
 	Held      bool         `json:"-"` // it is blocked work
 	Topic     reason.Topic `json:"-"` // of blocked work
-	Looks     int          `json:"-"` // number of commands at the beginning of Next that change nothing
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -60,31 +59,32 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-16",
 			What: "its status cannot be read, so at most the leader knows which spec is in force: " +
-				joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
+				joined(g.StatusBad), Next: run("leasehold repair status/" + g.Name),
 		})
 	case g.Gone() && g.Leaving():
 	case g.Gone() && st.Accepted == nil && st.Invalid != nil:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10", What: st.Invalid.Why,
-			Next: fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name),
+			Next: run(fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name)),
 		})
 	case g.Gone():
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("its key in groups/ is gone; %s", InForceWithout(st)),
-			Next: fmt.Sprintf("leasehold repair groups/%s restores it; or leasehold group apply -f %s.yaml", g.Name, g.Name),
+			Next: advise(fmt.Sprintf("leasehold repair groups/%s restores it; or leasehold group apply -f %s.yaml", g.Name,
+				g.Name)),
 		})
 	case g.LostBeside() != nil:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: joined(g.Bad) + "; " + InForce(st),
-			Next: fmt.Sprintf("leasehold group scale %s %d", g.Name, st.Accepted.Size),
+			Next: run(fmt.Sprintf("leasehold group scale %s %d", g.Name, st.Accepted.Size)),
 		})
 	case g.Bad != nil:
-		next := fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name)
+		next := advise(fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name))
 		if st.Accepted != nil && !json.Valid(g.Stored.Value) && !g.IsStatic() {
-			next = fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml", g.Name,
-				g.Name)
+			next = advise(fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml",
+				g.Name, g.Name))
 		}
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10", Next: next,
@@ -96,12 +96,12 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("the spec of revision %d is not in force: %s; %s", st.Invalid.Revision, st.Invalid.Why,
 				InForce(st)),
-			Next: "leasehold group edit " + g.Name,
+			Next: run("leasehold group edit " + g.Name),
 		})
 	case !g.Status.Present() && leads:
 		found = append(found, Problem{
 			About: g.Name, What: "the leader has not accepted it yet",
-			Next: "leasehold events --follow -g " + g.Name, Looks: 1,
+			Next: inspect("leasehold events --follow -g " + g.Name),
 		})
 	}
 	on := Of(st)
@@ -112,14 +112,14 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("%s lost, which a release has acknowledged: %s; their slots are filled again",
 				recordsAre(len(lost)), FewNames(lost)),
-			Next: "leasehold instance adopt ID, where the machine runs; else leasehold repair instances/ID --forget",
+			Next: advise("leasehold instance adopt ID, where the machine runs; else leasehold repair instances/ID --forget"),
 		})
 	case len(lost) > 1:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; "+
 				"nothing is created or deleted for their slots", len(lost), FewNames(lost)),
-			Next: "leasehold repair restores them from etcd's history; leasehold recover, if that does not have them",
+			Next: advise("leasehold repair restores them from etcd's history; leasehold recover, if that does not have them"),
 		})
 	}
 	for _, b := range Merge(on.Blocked) {
@@ -153,17 +153,18 @@ func heldProblem(group string, b Blockage) Problem {
 		what += "; until " + until
 	}
 	p := Problem{
-		About: group, Rule: b.Rule, What: what, Next: "leasehold events -g " + group, Looks: 1,
+		About: group, Rule: b.Rule, What: what, Next: inspect("leasehold events -g " + group),
 		Instances: b.Instances, Held: true, Topic: reason.TopicOf(&b.Blocked),
 	}
 	if b.Kind == store.BlockedByMissingList {
-		p.Next = "leasehold provider show " + b.Of.Name + ": a coordinator must have it; it is checked again automatically"
+		p.Next = advise("leasehold provider show " + b.Of.Name +
+			": a coordinator must have it; it is checked again automatically")
 	}
 	if b.Instance != "" {
-		p.Next, p.Looks = "leasehold instance show "+b.Instance, 0
+		p.Next = run("leasehold instance show " + b.Instance)
 	}
 	if commands := Freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
-		p.Next, p.Looks = commands[0], 0
+		p.Next = run(commands[0])
 	}
 	return p
 }
@@ -209,7 +210,7 @@ func SiteProblems(st *Shard) []Problem {
 			What: fmt.Sprintf("provider %s has machines at several sites, each seen by its own coordinators alone: %s; "+
 				"what one of them made the others cannot list, restart or remove: group %s",
 				name, strings.Join(apart, ", "), strings.Join(used[name], ", ")),
-			Next: "run the coordinators on one host with the same --machines, or use a provider that all of them reach",
+			Next: advise("run the coordinators on one host with the same --machines, or use a provider that all of them reach"),
 		})
 	}
 	return found

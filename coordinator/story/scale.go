@@ -67,7 +67,8 @@ func scaleProblem(group string, st store.Status) *Problem {
 			return &Problem{
 				About: group, Rule: "AUTO-2",
 				What: fmt.Sprintf("its size cannot follow %s, which gives no number: %s", n.Metric, n.Why),
-				Next: fmt.Sprintf("see that the source of %s answers, as the coordinators' file of --providers has it", n.Metric),
+				Next: advise("see that the source of " + n.Metric +
+					" answers, as the coordinators' file of --providers has it"),
 			}
 		}
 	}
@@ -79,6 +80,6 @@ func scaleProblem(group string, st store.Status) *Problem {
 		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks,
 			st.Accepted.Scale.Under(s.Scheduled).Max,
 			reason.Numbers(s.Numbers)),
-		Next: "leasehold group edit " + group + ", for scale.max", Looks: 0,
+		Next: advise("leasehold group edit " + group + ", for scale.max"),
 	}
 }

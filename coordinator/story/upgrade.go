@@ -74,21 +74,22 @@ func (r release) before(o release) bool {
 func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade {
 	to := release.Version
 	u := Upgrade{To: to, Unchecked: release.Formats == nil, Against: []Problem{}, Steps: []Step{}}
-	against := func(about, next, what string, args ...any) {
+	against := func(about string, next Next, what string, args ...any) {
 		u.Against = append(u.Against, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
 	}
 	wanted, known := releaseOf(to)
 	if !known {
-		against(to, "name a release with --to", "it is no release, like v0.9.0: nothing can be said of what it goes with")
+		against(to, advise("name a release with --to"),
+			"it is no release, like v0.9.0: nothing can be said of what it goes with")
 	}
 	compare := func(about, version string) {
 		switch is, ok := releaseOf(version); {
 		case !ok:
-			against(about, "install a release", "its version %s is no release: nothing can be said of what it goes with",
+			against(about, advise("install a release"), "its version %s is no release: nothing can be said of what it goes with",
 				reason.OneLine(version))
 		case !known:
 		case is.apart(wanted):
-			against(about, "go by the releases between, one minor number at a time",
+			against(about, advise("go by the releases between, one minor number at a time"),
 				"it is of %s, and only neighbouring minor releases run side by side", version)
 		default:
 			u.Down = u.Down || wanted.before(is)
@@ -156,32 +157,33 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 // make worse.
 func notNow(st *Shard, now time.Time) []Problem {
 	var found []Problem
-	add := func(about, next, what string, args ...any) {
+	add := func(about string, next Next, what string, args ...any) {
 		found = append(found, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
 	}
 	if len(st.Replicas) == 0 || !st.Leads {
-		add(st.Name, "leasehold status", "no coordinator leads the shard")
+		add(st.Name, inspect("leasehold status"), "no coordinator leads the shard")
 	}
 	if st.Shard.Record.Hold != nil {
-		add(st.Name, "leasehold release", "the shard is on hold")
+		add(st.Name, run("leasehold release"), "the shard is on hold")
 	}
 	for _, r := range st.Replicas {
 		if w := r.Record.Waits; w != nil {
-			add(r.Record.ID, "leasehold status", "it decides nothing: %s", reason.OneLine(w.Why))
+			add(r.Record.ID, inspect("leasehold status"), "it decides nothing: %s", reason.OneLine(w.Why))
 		}
 	}
 	if st.Etcd != nil {
 		for _, m := range st.Etcd.All {
 			switch {
 			case m.Down != "":
-				add(m.Title(), "start etcd there first", "it does not answer: the restart of another member could lose the quorum")
+				add(m.Title(), advise("start etcd there first"),
+					"it does not answer: the restart of another member could lose the quorum")
 			case m.Learner:
-				add(m.Title(), "wait until it is promoted", "it is a learner, and counts for no quorum yet")
+				add(m.Title(), advise("wait until it is promoted"), "it is a learner, and counts for no quorum yet")
 			}
 		}
 	}
 	if at := st.Backup.Record.At; at.IsZero() || now.Sub(at) >= 24*time.Hour {
-		add(st.Name, "leasehold backup FILE", "there is no backup of the last day")
+		add(st.Name, run("leasehold backup FILE"), "there is no backup of the last day")
 	}
 	return found
 }

@@ -54,7 +54,7 @@ func secretProblems(st *Shard) []Problem {
 			}
 			found = append(found, Problem{
 				About: g.Name, Rule: "SEC-6", What: what,
-				Next: "leasehold secret set " + name,
+				Next: run("leasehold secret set " + name),
 			})
 		}
 	}
@@ -73,7 +73,7 @@ func secretProblems(st *Shard) []Problem {
 			found = append(found, Problem{
 				About: r.Record.ID, Rule: "SEC-6",
 				What: fmt.Sprintf("does not have key %s, so it cannot deliver %s", key, strings.Join(byKey[key], ", ")),
-				Next: "put the key into its --secrets-key file, which is reloaded within a second",
+				Next: advise("put the key into its --secrets-key file, which is reloaded within a second"),
 			})
 		}
 	}
@@ -87,7 +87,7 @@ func fileProblems(group string, lacking map[string][]string) []Problem {
 		ids := lacking[what]
 		found = append(found, Problem{
 			About: group, Rule: "FILE-1", What: fmt.Sprintf("%s, at %s", what, FewNames(ids)),
-			Next: "leasehold instance show " + ids[0], Looks: 1,
+			Next: inspect("leasehold instance show " + ids[0]),
 		})
 	}
 	return found
@@ -112,7 +112,9 @@ func fileSecretProblems(g Known, secrets map[string]store.Secret) []Problem {
 			what = fmt.Sprintf("files[%d]: the record of secret %s cannot be read: no workload is started without %s", i,
 				f.Secret, f.Path)
 		}
-		found = append(found, Problem{About: g.Name, Rule: "SEC-6", What: what, Next: "leasehold secret set " + f.Secret})
+		found = append(found, Problem{
+			About: g.Name, Rule: "SEC-6", What: what, Next: run("leasehold secret set " + f.Secret),
+		})
 	}
 	return found
 }

@@ -38,21 +38,6 @@ func firstOf(text string, names []string) (at int, first string) {
 	return at, first
 }
 
-// step is a command, or something else that an operator may do.
-type step struct {
-	Text string
-	Is   bool // a command
-}
-
-// commands takes apart what may be done next.
-func commands(next string) []step {
-	var all []step
-	for _, text := range strings.Split(reason.OneLine(next), " | ") {
-		all = append(all, step{text, strings.HasPrefix(text, "leasehold ")})
-	}
-	return all
-}
-
 var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
 // plain is a text of docs/rules.md without marks and links.
