@@ -24,6 +24,8 @@ type Problem struct {
 	Held      bool         `json:"-"` // it is blocked work
 	Topic     reason.Topic `json:"-"` // of blocked work
 	Looks     int          `json:"-"` // number of commands at the beginning of Next that change nothing
+
+	Over bool `json:"over,omitempty"` // it is over, and shown for a while
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -33,7 +35,7 @@ const (
 	issuerNear       = 30 * 24 * time.Hour // before an authority expires
 )
 
-// Problems lists the problems of a shard, the shard's own first.
+// Problems lists the problems of a shard, the shard's own first and what is over last.
 func Problems(st *Shard, now time.Time) []Problem {
 	found := append([]Problem{}, shardProblems(st, now)...)
 	shared, covered := refusalProblems(st, now)
@@ -49,6 +51,16 @@ func Problems(st *Shard, now time.Time) []Problem {
 	}
 	found = append(found, secretProblems(st)...)
 	found = append(found, strangerProblems(st, now)...)
+	slices.SortStableFunc(found, func(a, b Problem) int {
+		switch {
+		case a.Over == b.Over:
+			return 0
+		case b.Over:
+			return -1
+		default:
+			return 1
+		}
+	})
 	return found
 }
 
