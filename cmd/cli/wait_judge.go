@@ -84,7 +84,8 @@ func (w *waiting) judge(now time.Time) glance {
 func (w *waiting) rolledBack() glance {
 	e, name := w.back, w.spec.Name
 	left := reason.Left{Secrets: e.Effect.Names, Beside: true}
-	return glance{over: true, err: failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group history %s", name, name),
+	next := fmt.Sprintf("leasehold explain %s | leasehold group history %s", name, name)
+	return glance{over: true, err: failure(Failed, next,
 		"group %s: the coordinator has rolled %s back to %s (auto_rollback): %s; %s", name, w.template, e.Effect.Name,
 		reason.OneLine(reason.Text(e.Cause, e.Why)), left)}
 }
@@ -92,7 +93,8 @@ func (w *waiting) rolledBack() glance {
 // rollsBack reports whether the coordinator is about to roll the halted roll back.
 func (w *waiting) rollsBack(now time.Time) bool {
 	good := w.status.LastGood
-	if w.rollHalted() == "" || !w.spec.Rollout.AutoRollback || good == nil || good.Template == w.template || w.static != 0 {
+	if w.rollHalted() == "" || !w.spec.Rollout.AutoRollback || good == nil || good.Template == w.template ||
+		w.static != 0 {
 		w.halted = time.Time{}
 		return false
 	}

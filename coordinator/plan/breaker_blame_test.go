@@ -30,20 +30,23 @@ func TestWhatTheBreakerSaysAboutATemplate(t *testing.T) {
 	works := func(template, zone string) instance {
 		return instance{template: template, zone: zone, phase: store.Running}
 	}
+	good1 := works(good, "a")
+	failed := func(template, zone string) instance { return instance{template, zone, store.Running, true} }
+	up := func(phase store.Phase, template string) instance { return instance{template, "a", phase, false} }
 	for name, c := range map[string]struct {
 		list []instance
 		want int
 	}{
-		"beside good ones":              {[]instance{fails("a"), fails("a"), fails("b"), works(good, "a"), works(good, "b")}, 3},
-		"and some new ones work":        {[]instance{fails("a"), fails("a"), works("", "a"), works(good, "a")}, 2},
-		"the good ones fail, too":       {[]instance{fails("a"), fails("a"), {good, "a", store.Running, true}, works(good, "a")}, 0},
-		"one of a third fails":          {[]instance{fails("a"), fails("a"), {other, "b", store.Running, true}, works(good, "a")}, 0},
+		"beside good ones":              {[]instance{fails("a"), fails("a"), fails("b"), good1, works(good, "b")}, 3},
+		"and some new ones work":        {[]instance{fails("a"), fails("a"), works("", "a"), good1}, 2},
+		"the good ones fail, too":       {[]instance{fails("a"), fails("a"), failed(good, "a"), good1}, 0},
+		"one of a third fails":          {[]instance{fails("a"), fails("a"), failed(other, "b"), good1}, 0},
 		"none is left to compare":       {[]instance{fails("a"), fails("a"), fails("b")}, 0},
 		"only another one works":        {[]instance{fails("a"), fails("a"), works(other, "a")}, 0},
 		"the zone may be why":           {[]instance{fails("a"), fails("a"), works(good, "b")}, 0},
-		"the good one is new":           {[]instance{fails("a"), {good, "a", store.Checking, false}}, 0},
-		"the new ones are not up":       {[]instance{{"", "a", store.Creating, false}, {"", "a", store.Booting, false}, works(good, "a")}, 0},
-		"the good one is being deleted": {[]instance{fails("a"), {good, "a", store.Deleting, false}}, 0},
+		"the good one is new":           {[]instance{fails("a"), up(store.Checking, good)}, 0},
+		"the new ones are not up":       {[]instance{up(store.Creating, ""), up(store.Booting, ""), good1}, 0},
+		"the good one is being deleted": {[]instance{fails("a"), up(store.Deleting, good)}, 0},
 	} {
 		w := newTestWorld(t)
 		w.edit(func(g *store.Group) { g.Size = len(c.list) })

@@ -45,8 +45,8 @@ func (d *drills) cannot(kind store.DrillKind, members []*member) string {
 	return d.cannotFail(kind, members[0])
 }
 
-// cause marks the instances that are to fail: all of a zone, if it is named. It returns nil if another action of this plan changes
-// one of them.
+// cause marks the instances that are to fail: all of a zone, if it is named. It returns nil if
+// another action of this plan changes one of them.
 func (d *drills) cause(mark store.Drill, zone string, members []*member) *Action {
 	for _, m := range members {
 		if m.touched {

@@ -10,7 +10,8 @@ import (
 //
 // proves ROLL-4, ROLL-5
 func TestWhatARollbackLeaves(t *testing.T) {
-	plain, secret := store.InstanceSpec{}, store.InstanceSpec{Secrets: map[string]string{"DB": "db", "DB2": "db", "A": "api"}}
+	var plain, secret store.InstanceSpec
+	secret.Secrets = map[string]string{"DB": "db", "DB2": "db", "A": "api"}
 	for _, c := range []struct {
 		spec  store.InstanceSpec
 		whole bool

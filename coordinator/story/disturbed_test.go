@@ -36,7 +36,9 @@ func TestADisturbanceThatIsOver(t *testing.T) {
 	st.Groups = []Known{{Name: "web", Spec: store.DefaultGroup()}}
 	st.Shard.Record.Settings.ReconnectMax = store.Duration(10 * time.Second)
 	grace := st.graceLasts()
-	for since, over := range map[time.Duration]bool{time.Second: false, grace - 1: false, grace: true, 5 * time.Minute: true} {
+	for since, over := range map[time.Duration]bool{
+		time.Second: false, grace - 1: false, grace: true, 5 * time.Minute: true,
+	} {
 		st.Replicas = []store.Versioned[store.Replica]{{Record: store.Replica{
 			ID: "a", Disturbances: 1, Last: &store.Disturbance{At: now.Add(-since), What: "etcd changed its leader"},
 		}}}
