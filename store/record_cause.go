@@ -170,13 +170,16 @@ const (
 	CauseStormLasts      CauseKind = "storm_lasts"        // for For
 	CauseManyFail        CauseKind = "many_fail"          // Count fail their checks, Limit: heal.max_unhealthy
 	CauseNoneOutdated    CauseKind = "none_outdated"
-	CauseSomeOutdated    CauseKind = "some_outdated"    // Count instances
-	CauseUpdated         CauseKind = "updated"          // Count of Limit are healthy and up to date
-	CauseNoProgress      CauseKind = "no_progress"      // of a roll within For
-	CauseAnalysis        CauseKind = "analysis"         // of Name; Text: what it says
-	CauseManyFailures    CauseKind = "many_failures"    // of a slot: Count, Limit: flap.give_up_after
-	CauseFlapsLong       CauseKind = "flaps_long"       // a slot, for For
-	CauseTemplateFails   CauseKind = "template_fails"   // template Name failed Count times in Limit slots
+	CauseSomeOutdated    CauseKind = "some_outdated"  // Count instances
+	CauseUpdated         CauseKind = "updated"        // Count of Limit are healthy and up to date
+	CauseNoProgress      CauseKind = "no_progress"    // of a roll within For
+	CauseAnalysis        CauseKind = "analysis"       // of Name; Text: what it says
+	CauseManyFailures    CauseKind = "many_failures"  // of a slot: Count, Limit: flap.give_up_after
+	CauseFlapsLong       CauseKind = "flaps_long"     // a slot, for For
+	CauseTemplateFails   CauseKind = "template_fails" // template Name failed Count times in Limit slots
+	// instances on template Name fail their checks, Count of them, and those on Other work beside
+	// them, for For; Limit: heal.max_unhealthy
+	CauseTemplateBreaks  CauseKind = "template_breaks"
 	CauseCanariesHealthy CauseKind = "canaries_healthy" // Count of template Name, for For
 	CauseZonesInOrder    CauseKind = "zones_in_order"
 	CauseStateBefore     CauseKind = "state_before"    // of the group: Name
@@ -213,7 +216,8 @@ var CauseKinds = []CauseKind{
 	CauseDrainTime, CauseNoConnections, CauseIdle, CauseBusy, CauseBusyTime,
 	CauseRelieved, CauseDisturbed, CauseManyLost, CauseManyLostInShard, CauseFewLost,
 	CauseOverridden, CauseStormLasts, CauseManyFail, CauseNoneOutdated, CauseSomeOutdated, CauseUpdated,
-	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseAnalysis, CauseCanariesHealthy,
+	CauseNoProgress, CauseManyFailures, CauseFlapsLong, CauseTemplateFails, CauseTemplateBreaks, CauseAnalysis,
+	CauseCanariesHealthy,
 	CauseZonesInOrder, CauseStateBefore, CauseHoldEnded, CauseUnreadable, CauseLoad, CauseScheduled,
 	CauseNeverAsked, CauseRemoved, CauseVanished, CauseNeverJoined,
 	CauseStopConfirmed, CauseVouchedGone, CauseGroupEmpty, CauseNeverAccepted, CauseExtra, CauseSpoiledAlive, CauseSpec,

@@ -124,7 +124,7 @@ const (
 	EffectRollBegun      EffectKind = "roll_begun"        // Name: the template
 	EffectRollComplete   EffectKind = "roll_complete"     // Name
 	EffectRollOff        EffectKind = "roll_called_off"   // Name
-	EffectRollBack       EffectKind = "rolled_back"       // Name
+	EffectRollBack       EffectKind = "rolled_back"       // Name; Names: of secrets whose values stay
 	EffectRollZone       EffectKind = "roll_begins_zone"  // Zone
 	EffectRollNextZone   EffectKind = "roll_goes_on_zone" // Zone
 	EffectRollStalled    EffectKind = "roll_stalled"

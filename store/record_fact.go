@@ -8,6 +8,7 @@ package store
 type Fact struct {
 	Kind  FactKind `json:"kind,omitempty"`
 	Name  string   `json:"name,omitempty"`
+	Zone  string   `json:"zone,omitempty"`
 	By    string   `json:"by,omitempty"` // a replica, or an operator
 	Count int      `json:"count,omitempty"`
 	Rev   Revision `json:"rev,omitempty"`
@@ -34,7 +35,7 @@ const (
 	FactCheck         FactKind = "check"          // Name; Text: its report
 	FactReport        FactKind = "report"         // Rev
 	FactNotice        FactKind = "notice"         // Name: its kind
-	FactRequest       FactKind = "request"        // Name: its ID; By, if it was refused; Text: the kind of a drill
+	FactRequest       FactKind = "request"        // Name: its ID; By, if it was refused; of a drill Text: its kind, Zone
 	FactInstance      FactKind = "instance"       // Name: another one that is decided about with it
 	FactJudged        FactKind = "judged"         // instance Name; Cause
 	FactSpec          FactKind = "spec"           // of group Name, Rev

@@ -250,6 +250,9 @@ type Breaker struct {
 	// The slot of the probe, which counts as failing until an instance in it is healthy.
 	ProbeSlot *int   `json:"probe_slot,omitempty"`
 	Next      *Timer `json:"next_probe,omitempty"`
+	// The template of a roll is taken for the cause when Doubt ends, if until then only its instances
+	// fail (ROLL-5).
+	Doubt *Timer `json:"doubt,omitempty"`
 }
 
 // Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.
@@ -281,7 +284,7 @@ type Rollout struct {
 	Zone          string `json:"zone,omitempty"`  // that it is in, if it goes zone by zone (ROLL-8)
 	Rests         *Timer `json:"rests,omitempty"` // after its canaries or a zone it goes on when this ends
 	// Doubt is how long the analysis of the source Doubted has to be out of its bounds for the roll to
-	// stop; Failed: it was, and the roll has.
+	// stop; Failed: an analysis or the breaker has stopped the roll, until an operator retries it.
 	Doubt   *Timer `json:"doubt,omitempty"`
 	Doubted string `json:"doubted,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
@@ -330,6 +333,7 @@ func (s *Status) Timers() []NamedTimer {
 	}
 	if s.Breaker != nil {
 		add(TimerBreaker, s.Breaker.Next)
+		add(TimerBlame, s.Breaker.Doubt)
 	}
 	if s.Rollout != nil {
 		add(TimerProgress, s.Rollout.Stalls)

@@ -346,6 +346,7 @@ const (
 	TimerProbe    = "storm_probe"    // no probe before
 	TimerResume   = "storm_resume"   // until then what was lost in the storm is taken up bit by bit
 	TimerBreaker  = "breaker_probe"  // no probe of the breaker before
+	TimerBlame    = "breaker_doubt"  // a template that alone fails until then is why the breaker is open
 	TimerRests    = "rollout_rests"  // a roll goes on when it ends
 	TimerDoubt    = "rollout_doubt"  // an analysis that is out of its bounds until then stops a roll
 	TimerProgress = "rollout_stalls" // stands still while no leader is at work

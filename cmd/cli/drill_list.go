@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/store"
 )
@@ -96,7 +97,7 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 	if c.Group != "" {
 		for _, d := range all {
 			fmt.Fprintf(s.screen().W, "%s  %s, by %s\n", d.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
-				kindOfDrill(d.Seen.Kind), d.Seen.By)
+				reason.OneLine(d.Seen.Target()), d.Seen.By)
 			switch d.Outcome {
 			case review.OutcomeRefused:
 				fmt.Fprintf(s.screen().W, "refused: %s\n", d.Seen.Refused)
@@ -115,7 +116,7 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "AT"},
 		{Title: "GROUP"},
-		{Title: "KIND"},
+		{Title: "TARGET"},
 		{Title: "BY"},
 		{Title: "FAILED", Cut: true},
 		{Title: "SERVED-AFTER", Right: true},
@@ -132,10 +133,8 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 		if d.Seen.Over() && d.Seen.Refused == "" {
 			served = review.Took(longest)
 		}
-		t.Add(d.Seen.At.In(zone).Format("2006-01-02 15:04:05"), d.Group, kindOfDrill(d.Seen.Kind), d.Seen.By,
+		t.Add(d.Seen.At.In(zone).Format("2006-01-02 15:04:05"), d.Group, reason.OneLine(d.Seen.Target()), d.Seen.By,
 			someOf(ids), served, d.kept())
 	}
 	return t.Write(s.screen(), s.wide())
 }
-
-func kindOfDrill(k store.DrillKind) string { return cmp.Or(string(k), store.DrillKinds[0]) }

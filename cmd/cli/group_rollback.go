@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -43,11 +44,8 @@ func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 		command += fmt.Sprintf(" --to %d", *c.To)
 	}
 	fmt.Fprintf(s.env.Stdout, "%s: back to %s\n", c.Group, to)
-	stays := "what the workloads have written, and the values of secrets"
-	if c.To == nil {
-		stays += "; size, budgets, rollout and windows stay as they are"
-	}
-	fmt.Fprintf(s.env.Stdout, "not brought back: %s\n", stays)
+	restored := ch.after.InstanceSpec()
+	fmt.Fprintln(s.env.Stdout, reason.LeftBy(&restored, c.To != nil))
 	if c.DryRun {
 		if err := s.dryRunOne(ctx, ch); err != nil {
 			return err

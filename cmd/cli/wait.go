@@ -155,7 +155,14 @@ type waiting struct {
 	// keys of the entries that were handled: after an interruption they are listed again
 	taken   map[string]bool
 	errored time.Time // since when the group has been errored; zero: it is not
+	halted  time.Time // since when the roll has been halted that auto_rollback ends; zero: it is not
+	// back is the coordinator's rollback of the awaited change; nil: there was none
+	back *store.JournalEntry
 }
+
+// rollbackWithin is how long after the end of a roll the coordinator's rollback is waited for. It
+// follows in its next transaction.
+const rollbackWithin = 10 * time.Second
 
 // erroredFor is how long a group must be errored before the wait fails: a change may give its slots
 // a fresh start.
@@ -278,6 +285,9 @@ func (w *waiting) take(e store.Event) {
 		v, err := store.Decode[store.JournalEntry](e.KV)
 		if err == nil && v.Record.Group == w.spec.Name {
 			w.events = append(w.events, v.Record)
+			if v.Record.Effect.Kind == store.EffectRollBack {
+				w.back = &v.Record
+			}
 		}
 	}
 }

@@ -57,6 +57,8 @@ func (w *waiting) judge(now time.Time) glance {
 		return glance{text: name + ": reading"}
 	case w.spec.Deleting && w.gone():
 		return glance{over: true, text: name + " is gone", rest: w.onDemand()}
+	case w.current() != w.since && w.back != nil:
+		return w.rolledBack()
 	case w.current() != w.since:
 		return glance{over: true, err: failure(Conflict, "leasehold group show "+name,
 			"group %s: %s; that change stands, and the awaited state may never be reached", name,
@@ -76,6 +78,30 @@ func (w *waiting) judge(now time.Time) glance {
 	default:
 		return w.progress(now)
 	}
+}
+
+// rolledBack describes that the coordinator has ended the awaited change (ROLL-5).
+func (w *waiting) rolledBack() glance {
+	e, name := w.back, w.spec.Name
+	left := reason.Left{Secrets: e.Effect.Names, Beside: true}
+	next := fmt.Sprintf("leasehold explain %s | leasehold group history %s", name, name)
+	return glance{over: true, err: failure(Failed, next,
+		"group %s: the coordinator has rolled %s back to %s (auto_rollback): %s; %s", name, w.template, e.Effect.Name,
+		reason.OneLine(reason.Text(e.Cause, e.Why)), left)}
+}
+
+// rollsBack reports whether the coordinator is about to roll the halted roll back.
+func (w *waiting) rollsBack(now time.Time) bool {
+	good := w.status.LastGood
+	if w.rollHalted() == "" || !w.spec.Rollout.AutoRollback || good == nil || good.Template == w.template ||
+		w.static != 0 {
+		w.halted = time.Time{}
+		return false
+	}
+	if w.halted.IsZero() {
+		w.halted = now
+	}
+	return now.Sub(w.halted) < rollbackWithin
 }
 
 // gone reports whether the group is deleted: the leader removes spec and status together, once no
@@ -153,6 +179,8 @@ func (w *waiting) progress(now time.Time) glance {
 	switch {
 	case c.missing == 0 && c.surplus == 0 && len(c.outdated) == 0 && w.rolled():
 		g.over = true
+	case w.rollsBack(now):
+		g.text += " | the roll has stopped, and auto_rollback brings " + w.status.LastGood.Template + " back"
 	case w.rollHalted() != "":
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name,

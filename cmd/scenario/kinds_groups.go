@@ -205,10 +205,7 @@ func readRollback(f *fields) (text, time.Duration, func(*stage) string) {
 		if good == nil {
 			return "there is no template to go back to"
 		}
-		return st.edit(group, func(g *store.Group) {
-			g.Provider, g.Template, g.Workload = good.Spec.Provider, good.Spec.Template, good.Spec.Workload
-			g.Vars, g.Secrets = good.Spec.Vars, good.Spec.Secrets
-		})
+		return st.edit(group, func(g *store.Group) { g.Restore(good.Spec) })
 	}
 }
 

@@ -30,6 +30,10 @@ func orderKinds() []Kind {
 			readGroupOrder(store.RequestRetry, "all slots are to be retried of"),
 		},
 		{
+			"promote", "group", "Orders a roll to go on after its canaries.",
+			readGroupOrder(store.RequestPromote, "the canaries are promoted of"),
+		},
+		{
 			"override_storm", "group", "Orders the end of a storm.",
 			readGroupOrder(store.RequestOverrideStorm, "the storm is declared over of"),
 		},

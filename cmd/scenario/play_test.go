@@ -37,6 +37,12 @@ func setting() Setting {
 			}
 			web.Complete()
 			return []store.Group{web}, nil
+		case "canary.yaml":
+			web := webOf(6)
+			web.Rollout.Canary, web.Rollout.CanaryDuration = 1, new(store.Duration)
+			web.Template.InstanceType = "large"
+			web.Complete()
+			return []store.Group{web}, nil
 		case "queued.yaml":
 			web := webOf(6)
 			web.Scale = &store.ScaleSpec{Max: 12, Targets: []store.ScaleTarget{{From: "queue", Value: 100}}}
@@ -197,6 +203,9 @@ var effects = map[string]struct{ before, event, after, shows string }{
 	"protect": {event: "from: heal", after: "- {at: 4m, unhealthy: {percent: 100}}\n", shows: `protected`},
 	"create":  {event: "group: web", shows: `requested on demand`},
 	"retry":   {event: "group: web", shows: `retry`},
+	"promote": {
+		event: "group: web", before: "- {at: 1m, apply: canary.yaml}\n", shows: `(?s)canaries promoted.*web: is as wanted`,
+	},
 	"override_storm": {
 		event: "group: web", before: "- {at: 2m, lost_leases: {percent: 60}}\n",
 		shows: `storm.*(operator|overr)`,

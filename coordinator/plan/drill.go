@@ -30,7 +30,8 @@ func (d *drills) drill(r store.Versioned[store.Request], kind store.DrillKind, m
 		d.actions = append(d.actions, refuse(r, why))
 		return
 	}
-	if a := d.cause(store.Drill{Request: r.Record.ID, By: r.Record.By, Kind: kind}, members); a != nil {
+	mark := store.Drill{Request: r.Record.ID, By: r.Record.By, Kind: kind}
+	if a := d.cause(mark, r.Record.Zone, members); a != nil {
 		a.Conditions = append(a.Conditions, r.Unchanged())
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
@@ -44,9 +45,9 @@ func (d *drills) cannot(kind store.DrillKind, members []*member) string {
 	return d.cannotFail(kind, members[0])
 }
 
-// cause marks the instances that are to fail. It returns nil if another action of this plan changes
-// one of them.
-func (d *drills) cause(mark store.Drill, members []*member) *Action {
+// cause marks the instances that are to fail: all of a zone, if it is named. It returns nil if
+// another action of this plan changes one of them.
+func (d *drills) cause(mark store.Drill, zone string, members []*member) *Action {
 	for _, m := range members {
 		if m.touched {
 			return nil // decided on the next cache
@@ -65,7 +66,7 @@ func (d *drills) cause(mark store.Drill, members []*member) *Action {
 		mark.Asked, mark.Epoch = true, first.Alive.Record.Epoch
 		what = named(store.EffectDrill, string(mark.Kind))
 	}
-	facts := []store.Fact{{Kind: store.FactRequest, Name: mark.Request, Text: string(mark.Kind)}}
+	facts := []store.Fact{{Kind: store.FactRequest, Name: mark.Request, Zone: zone, Text: string(mark.Kind)}}
 	a := d.step(first, first.phase, "DAY-6", what, orderedBy(mark.By), facts,
 		func(rec *store.Instance) { rec.Drill = &mark })
 	for _, m := range members[1:] {

@@ -59,7 +59,7 @@ func (d *drills) follow() {
 		why = d.cannot(mark.Kind, members)
 	}
 	if why == "" {
-		d.cause(mark, members)
+		d.cause(mark, spec.Zone, members)
 		return
 	}
 	d.due = due

@@ -107,7 +107,8 @@ func TestWhatAGroupBears(t *testing.T) {
 			}
 		}
 		refused := got[0].Kind == store.EntryRefusal
-		if refused && (got[0].Group != w.group || got[0].Facts[0].Text != c.order.Kind.Drill()) {
+		if refused && (got[0].Group != w.group || got[0].Facts[0].Text != c.order.Kind.Drill() ||
+			got[0].Facts[0].Zone != c.order.Zone) {
 			t.Errorf("%s: readers of drills do not find its refusal: %+v", name, got[0])
 		}
 		if marked != c.marked || refused != (c.refused != "") || refused && !strings.Contains(got[0].Why, c.refused) {

@@ -280,7 +280,7 @@ func refuse(r store.Versioned[store.Request], why string) Action {
 		Why:    fmt.Sprintf("%.300s", why),
 		Facts: []store.Fact{{
 			Kind: store.FactRequest, Name: fmt.Sprintf("%.60s", r.Record.ID), By: fmt.Sprintf("%.100s", r.Record.By),
-			Text: r.Record.Kind.Drill(),
+			Text: r.Record.Kind.Drill(), Zone: fmt.Sprintf("%.100s", r.Record.Zone),
 		}},
 		Conditions: []store.Condition{r.Unchanged()},
 		Writes:     []store.Write{store.Delete(r.Key)},

@@ -204,6 +204,7 @@ func (d *draft) decide(shard Tally) {
 	d.storms.follow(shard)
 	d.healing.followBreaker()
 	d.roll.track()
+	d.healing.blameTemplate()
 	d.templates.choose()
 	d.progress.follow()
 	d.damage.dropAlive()

@@ -300,8 +300,10 @@ func (d *roll) rollBack() {
 	if r.Blamed == "" {
 		why = reason.Known(r.StalledCause, r.Stalled)
 	}
+	what := named(store.EffectRollBack, good.Template)
+	what.Names = reason.LeftBy(&good.Spec, false).Secrets
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Rule: "ROLL-5", Effect: named(store.EffectRollBack, good.Template),
+		Group: d.g.Name, Rule: "ROLL-5", Effect: what,
 		Why: reason.Short(why), Cause: reason.Recorded(why),
 		Facts:      []store.Fact{{Kind: store.FactGoodSpec, Rev: good.Revision}},
 		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),

@@ -118,7 +118,7 @@ func effectOnGroup(e *store.Effect) string {
 	case store.EffectRollOff:
 		return "roll to " + e.Name + " is called off"
 	case store.EffectRollBack:
-		return "rolled back to template " + e.Name
+		return "rolled back to template " + e.Name + "; " + Left{Secrets: e.Names, Beside: true}.String()
 	case store.EffectRollZone:
 		return "roll begins in zone " + e.Zone
 	case store.EffectRollNextZone:

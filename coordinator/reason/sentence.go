@@ -224,6 +224,9 @@ func ofGroup(c store.Cause) string {
 	case store.CauseTemplateFails:
 		return fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
 			"the template is taken for the cause", c.Name, c.Count, c.Limit)
+	case store.CauseTemplateBreaks:
+		return fmt.Sprintf("%d instances on %s fail their checks, and heal.max_unhealthy is %d; those on %s work beside "+
+			"them, for %s: the template is taken for the cause", c.Count, c.Name, c.Limit, c.Other, c.For)
 	case store.CauseCanariesHealthy:
 		return fmt.Sprintf("%s of %s have been healthy for %s", Number(c.Count, "canary instance"), c.Name, c.For)
 	case store.CauseStateBefore:

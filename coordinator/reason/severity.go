@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -74,12 +75,19 @@ func Headline(e *store.JournalEntry) string {
 		what = "its workload ended"
 	case e.To != "" && e.Replacement != "":
 		what = fmt.Sprintf("%s, replaced by %s", e.To, e.Replacement)
+	case e.To != "" && e.Cause.Heir != "":
+		what = fmt.Sprintf("%s, as %s is healthy in its place", e.To, e.Cause.Heir)
 	case e.To != "":
 		what = string(e.To)
+	case e.Replacement != "" && e.Verdict != "":
+		what = fmt.Sprintf("is %s, replacement %s requested", e.Verdict, e.Replacement)
+	case e.Replacement != "":
+		what = fmt.Sprintf("replacement %s requested", e.Replacement)
 	case e.Instance != "" && e.Kind == store.EntryCall:
 		what = "a call of its provider or load balancer"
 	case e.Instance != "":
-		what = "a change of the instance"
+		// the sentences of effects with fields may contain words of a provider or an agent
+		what = cmp.Or(effects[e.Effect.Kind], "a change of the instance")
 	default:
 		what = e.What // of a group or the shard: names and numbers
 	}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 type DrillSeen struct {
 	Order     string          `json:"order"`
 	Kind      store.DrillKind `json:"kind,omitempty"`
+	Zone      string          `json:"zone,omitempty"` // if all of the group's machines there are to fail
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at,omitzero"`       // when the leader took the order
 	Refused   string          `json:"refused,omitempty"` // why the leader has not begun it
@@ -35,6 +37,14 @@ type DrilledSeen struct {
 	Served      time.Time     `json:"served,omitzero"`    // when its slot was served again
 
 	slot int
+}
+
+// Target says what was to fail: a kind of DrillKinds, or a zone.
+func (d DrillSeen) Target() string {
+	if d.Zone != "" {
+		return "zone " + d.Zone
+	}
+	return cmp.Or(string(d.Kind), store.DrillKinds[0])
 }
 
 // Over reports whether nothing more is to come: it was refused, or all slots are served again.
@@ -113,7 +123,7 @@ func (d *DrillSeen) take(e *store.JournalEntry) {
 		d.Refused, d.At = e.Why, e.At
 		for _, f := range e.Facts {
 			if f.Kind == store.FactRequest {
-				d.Kind, d.By = (&store.DrillSpec{Kind: f.Text}).Of(), f.By
+				d.Kind, d.Zone, d.By = (&store.DrillSpec{Kind: f.Text}).Of(), f.Zone, f.By
 			}
 		}
 	case ours && e.Kind == store.EntryCall && e.Slot != nil:
@@ -127,7 +137,7 @@ func (d *DrillSeen) take(e *store.JournalEntry) {
 			case store.FactInstance:
 				d.add(f.Name)
 			case store.FactRequest:
-				d.Kind = store.DrillKind(f.Text)
+				d.Kind, d.Zone = store.DrillKind(f.Text), f.Zone
 			default:
 			}
 		}

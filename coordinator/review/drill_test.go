@@ -67,6 +67,29 @@ func TestSeenOfDrill(t *testing.T) {
 	}
 }
 
+// A drill of a zone names the zone, also if it is refused.
+//
+// proves DAY-6
+func TestADrillOfAZoneNamesIt(t *testing.T) {
+	refused := refusal(0, "r", store.RequestDrill.Drill())
+	refused.Facts[0].Zone = "b"
+	begun := entry(0, "web-0-a", store.JournalEntry{
+		Rule: RuleDrill, Cause: store.Cause{Kind: store.CauseOrder, By: "ada"},
+		Facts: []store.Fact{{Kind: store.FactRequest, Name: "r", Zone: "b"}},
+	})
+	for _, e := range []store.JournalEntry{refused, begun} {
+		if d := SeenOfDrill([]store.JournalEntry{e}, "r"); d.Target() != "zone b" {
+			t.Errorf("got %q of %+v", d.Target(), d)
+		}
+	}
+	if d := (DrillSeen{Kind: store.DrillAgent}); d.Target() != "agent" {
+		t.Errorf("got %q", d.Target())
+	}
+	if d := (DrillSeen{}); d.Target() != "machine" {
+		t.Errorf("got %q", d.Target())
+	}
+}
+
 func refusal(after time.Duration, order, kind string) store.JournalEntry {
 	return store.JournalEntry{
 		At: at(after), Group: "web", Rule: "REC-16", Kind: store.EntryRefusal, Why: "too small",

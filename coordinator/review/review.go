@@ -120,7 +120,8 @@ func Of(in Input) Report {
 	slices.SortFunc(r.Groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
 	r.Unknown = append(r.Unknown,
 		"When a machine failed is not known: times count from the first sign that a coordinator had of it.",
-		"A slot counts from the first request of an instance for it: what held up that request is not in here.")
+		"A new slot counts once its first instance is healthy or has failed, or 10m after the first request for one: "+
+			"what held up that request is not in here.")
 	if w.more > 0 {
 		r.Unknown = append(r.Unknown, fmt.Sprintf(
 			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", w.more))

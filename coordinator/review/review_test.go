@@ -135,7 +135,24 @@ func TestWhatCostsTime(t *testing.T) {
 		{"the group becomes larger", []store.JournalEntry{
 			moves(30*minute, "web-1-a", "", store.Pending, store.CauseUnfilled),
 			moves(35*minute, "web-1-a", store.Checking, store.Running, store.CausePassed),
-		}, 90 * minute, 5 * minute, Growth, Growth},
+		}, 85 * minute, 0, "", Growth},
+		{"the group becomes larger, and its new instance never becomes healthy", []store.JournalEntry{
+			moves(30*minute, "web-1-a", "", store.Pending, store.CauseUnfilled),
+			verdict(36*minute, "web-1-a", store.Stuck),
+		}, 84 * minute, 24 * minute, Growth, Growth},
+		{"the group becomes larger, and the first try is given up", []store.JournalEntry{
+			moves(30*minute, "web-1-a", "", store.Pending, store.CauseUnfilled),
+			moves(32*minute, "web-1-a", store.Booting, store.Deleting, store.CauseNotMade),
+			moves(35*minute, "web-1-b", "", store.Pending, store.CauseUnfilled),
+			moves(37*minute, "web-1-b", store.Checking, store.Running, store.CausePassed),
+		}, 88 * minute, 5 * minute, Growth, Growth},
+		{"the group becomes larger, and no machine is made", []store.JournalEntry{
+			moves(30*minute, "web-1-a", "", store.Pending, store.CauseUnfilled),
+		}, 80 * minute, 20 * minute, Growth, Growth},
+		{"the group becomes larger, and smaller again at once", []store.JournalEntry{
+			moves(30*minute, "web-1-a", "", store.Pending, store.CauseUnfilled),
+			moves(33*minute, "web-1-a", store.Booting, store.Deleting, store.CauseSmaller),
+		}, time.Hour, 0, "", Growth},
 		{
 			"it is still dead",
 			[]store.JournalEntry{verdict(50*minute, "web-0-a", store.Dead)},

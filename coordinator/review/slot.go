@@ -9,7 +9,7 @@ import (
 // slot is one place of a group, as the journal goes on.
 type slot struct {
 	wanted  bool
-	since   time.Time       // wanted since
+	since   time.Time       // counts since; of a new slot it may be in the future
 	serving map[string]bool // instances
 	empty   time.Time       // no instance has served since; zero: one does
 	why     string
@@ -46,20 +46,37 @@ func (g *group) slot(n int) *slot {
 	return s
 }
 
-// want begins a slot, which is empty at first.
+// mostStart is how long the first instance of a slot may take to start, uncounted. A machine that
+// starts is growth under way, and no outage; one that is never made is.
+const mostStart = 10 * time.Minute
+
+// want begins a slot, which is empty at first. A slot that a larger group has added counts when it
+// is first served, when its first instance fails, or after mostStart.
 func (g *group) want(n int, at time.Time, why string) {
 	s := g.slot(n)
 	if !s.wanted {
-		s.wanted, s.since, s.empty, s.why = true, at, at, why
+		from := at
+		if why == Growth {
+			from = at.Add(mostStart)
+		}
+		s.wanted, s.since, s.empty, s.why = true, from, from, why
 		if !at.After(g.from) {
 			g.atFirst++
 		}
 	}
 }
 
+// count counts a slot from a time on, if it does not count yet.
+func (g *group) count(n int, at time.Time) {
+	if s := g.slot(n); s.wanted && at.Before(s.since) {
+		s.since, s.empty = at, at
+	}
+}
+
 // serve records that an instance serves in the slot from now on.
 func (g *group) serve(n int, id string, at time.Time) {
 	g.want(n, at, Earlier)
+	g.count(n, at)
 	s := g.slot(n)
 	s.serving[id] = true
 	if !s.empty.IsZero() {

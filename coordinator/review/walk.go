@@ -118,6 +118,9 @@ func (p *walk) take(e *store.JournalEntry) {
 		g.want(n, e.At, why)
 		g.make(why, e.At)
 	}
+	if troubled(e.Verdict) || e.Replacement != "" || !endsSlot(e) && e.To == store.Deleting {
+		g.count(n, e.At)
+	}
 	if e.Kind == store.EntryVerdict {
 		p.judged(g, m, e, why)
 	}

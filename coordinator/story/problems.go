@@ -19,10 +19,11 @@ type Problem struct {
 	What  string `json:"what"`
 	Next  Next   `json:"next,omitempty"`
 
-	Instances []string     `json:"-"` // that What names
-	Groups    []string     `json:"-"` // that wait, where About is what they wait for
-	Held      bool         `json:"-"` // it is blocked work
-	Topic     reason.Topic `json:"-"` // of blocked work
+	Instances []string     `json:"-"`              // that What names
+	Groups    []string     `json:"-"`              // that wait, where About is what they wait for
+	Held      bool         `json:"-"`              // it is blocked work
+	Topic     reason.Topic `json:"-"`              // of blocked work
+	Over      bool         `json:"over,omitempty"` // it is over, and shown for a while
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -32,7 +33,7 @@ const (
 	issuerNear       = 30 * 24 * time.Hour // before an authority expires
 )
 
-// Problems lists the problems of a shard, the shard's own first.
+// Problems lists the problems of a shard, the shard's own first and what is over last.
 func Problems(st *Shard, now time.Time) []Problem {
 	found := append([]Problem{}, shardProblems(st, now)...)
 	shared, covered := refusalProblems(st, now)
@@ -48,6 +49,16 @@ func Problems(st *Shard, now time.Time) []Problem {
 	}
 	found = append(found, secretProblems(st)...)
 	found = append(found, strangerProblems(st, now)...)
+	slices.SortStableFunc(found, func(a, b Problem) int {
+		switch {
+		case a.Over == b.Over:
+			return 0
+		case b.Over:
+			return -1
+		default:
+			return 1
+		}
+	})
 	return found
 }
 

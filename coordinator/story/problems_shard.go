@@ -26,7 +26,7 @@ func shardProblems(st *Shard, now time.Time) []Problem {
 	found = append(found, backupProblems(st, now)...)
 	found = append(found, webhookProblems(st, now)...)
 	for _, r := range st.Replicas {
-		found = append(found, conditionOf(r.Record, now)...)
+		found = append(found, conditionOf(r.Record, st.graceLasts(), now)...)
 	}
 	found = append(found, recordProblems(st)...)
 	found = append(found, orderProblems(st, now)...)
@@ -117,8 +117,18 @@ const (
 	disturbedOften = 3
 )
 
+// graceLasts is how long agents have to return after a disturbance, at most (SAFE-1).
+func (st *Shard) graceLasts() time.Duration {
+	back, longest := st.Shard.Record.Settings.ReconnectMax.D(), time.Duration(0)
+	for i := range st.Groups {
+		longest = max(longest, st.Groups[i].Spec.Report.LeaseTTL.D())
+	}
+	return longest + back*3/2 + 2*time.Second
+}
+
 // conditionOf lists the problems of one replica: its authority expires, or it saw a disturbance.
-func conditionOf(r store.Replica, now time.Time) []Problem {
+// After a disturbance a grace lasts so long at most.
+func conditionOf(r store.Replica, grace time.Duration, now time.Time) []Problem {
 	var found []Problem
 	if p := issuerProblem(r, now); p != nil {
 		found = append(found, *p)
@@ -140,11 +150,16 @@ func conditionOf(r store.Replica, now time.Time) []Problem {
 	case r.Disturbances < disturbedOften: // a host or a member of etcd was restarted
 		next = disturbedNothing
 	}
-	return append(found, Problem{
-		About: r.ID, Rule: "SAFE-1", Next: advise(next),
-		What: fmt.Sprintf("%s %s ago: %s (%s since it started): no instance is judged lost for a while", saw,
-			reason.Age(now, last.At), last.What, reason.Counted(r.Disturbances, "time", "times")),
-	})
+	p := Problem{About: r.ID, Rule: "SAFE-1", Next: advise(next), Over: now.Sub(last.At) >= grace}
+	times := reason.Counted(r.Disturbances, "time", "times")
+	if p.Over {
+		p.What = fmt.Sprintf("%s at %s, %s ago, which is over: %s (%s since it started)", saw,
+			last.At.UTC().Format(time.RFC3339), reason.Age(now, last.At), last.What, times)
+	} else {
+		p.What = fmt.Sprintf("%s %s ago: %s (%s since it started): no instance is judged lost for a while", saw,
+			reason.Age(now, last.At), last.What, times)
+	}
+	return append(found, p)
 }
 
 // issuerProblem reports that the authority from which a replica issues certificates to agents
