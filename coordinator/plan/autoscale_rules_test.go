@@ -61,6 +61,17 @@ func (w *loaded) follows() (*store.Scale, *draft) {
 	return d.scaler.scale, d
 }
 
+// judged has the verdict on an instance be another one, though its number is fresh.
+func (w *loaded) judged(id string, v store.Verdict) {
+	w.draft(func(d *draft) {
+		for _, m := range d.members {
+			if m.ID() == id {
+				m.judgment.Verdict = v
+			}
+		}
+	})
+}
+
 // A group whose load asks for fewer instances shrinks, unless something says that the
 // load is not known, that it was larger a while ago, or that nothing may shrink now. Each of these
 // is enough by itself.
@@ -117,6 +128,23 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 		},
 		"a number from outside is fresh":   {outside(query.Reading{Value: 1, Asked: epoch}), 1, ""},
 		"a number from outside asks for 4": {outside(query.Reading{Value: 400, Asked: epoch}), 4, ""},
+		"one of four is lost":              {func(w *loaded) { w.judged("a", store.Lost) }, 2, ""},
+		"one of four is suspect":           {func(w *loaded) { w.judged("a", store.Suspect) }, 2, ""},
+		"one of four is unhealthy":         {func(w *loaded) { w.turn("a", false); w.pass(0) }, 2, ""},
+		"two of four are lost": {func(w *loaded) {
+			w.judged("a", store.Lost)
+			w.judged("b", store.Lost)
+		}, 4, store.ScaleUnknown},
+		"two of four are suspect": {func(w *loaded) {
+			w.judged("a", store.Suspect)
+			w.judged("b", store.Suspect)
+		}, 4, store.ScaleUnknown},
+		"two of four have been restarted": {func(w *loaded) {
+			for _, id := range []string{"a", "b"} {
+				w.see(id, func(in *Instance) { in.PhaseStart = w.now.Add(-time.Minute) })
+			}
+		}, 3, ""},
+		"three slots are empty": {func(w *loaded) { w.scale.Size = 4; w.draft(func(d *draft) { d.spec.Size = 7 }) }, 4, ""},
 		"one of four is being drained, and busy": {func(w *loaded) {
 			w.place("e", 4, store.Draining, func(r *store.Instance) { r.Drain = &store.Drain{Token: "t"} })
 			w.warm("e", 100)
@@ -174,7 +202,7 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 				}
 			}
 		}
-		if changes := got.Size != 4 || got.Advice != 0; changes != (told == 1) || told > 1 {
+		if changes := got.Size != d.spec.Size || got.Advice != 0; changes != (told == 1) || told > 1 {
 			t.Errorf("%s: told %d times", name, told)
 		}
 	}
@@ -250,6 +278,14 @@ func TestHowABusyGroupGrows(t *testing.T) {
 		}, 4, store.ScaleStarting},
 		"all of them have been healthy for warmup": {func(w *loaded) {
 			started(w, w.now.Add(-2*time.Minute), "a", "b", "c", "d")
+		}, 8, ""},
+		"one of four is lost, and told its load before":    {func(w *loaded) { w.judged("a", store.Lost) }, 6, ""},
+		"one of four is suspect, and told its load before": {func(w *loaded) { w.judged("a", store.Suspect) }, 6, ""},
+		"an average from outside counts for each that is warm": {func(w *loaded) {
+			w.edit(func(g *store.Group) {
+				g.Scale.Targets = []store.ScaleTarget{{From: "delay", Per: store.PerInstance, Value: 50}}
+			})
+			w.draft(func(d *draft) { d.g.Readings = map[string]query.Reading{"delay": {Value: 90, Asked: w.now}} })
 		}, 8, ""},
 		"what is lost carries no load for growth": {func(w *loaded) {
 			w.see("a", func(in *Instance) { in.ReportSeen = time.Time{} })
