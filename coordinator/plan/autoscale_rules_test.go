@@ -158,9 +158,11 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 		"hold of the shard": {func(w *loaded) {
 			w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", At: w.now} })
 		}, 4, ""},
-		"a pause":                 {func(w *loaded) { w.edit(func(g *store.Group) { g.Paused = true }) }, 4, ""},
-		"a stale cache":           {func(w *loaded) { w.stale = "the watch lags" }, 4, ""},
-		"damage":                  {func(w *loaded) { w.draft(func(d *draft) { d.damage.frozen = store.BlockedByDamage }) }, 4, ""},
+		"a pause":       {func(w *loaded) { w.edit(func(g *store.Group) { g.Paused = true }) }, 4, ""},
+		"a stale cache": {func(w *loaded) { w.stale = "the watch lags" }, 4, ""},
+		"damage": {func(w *loaded) {
+			w.draft(func(d *draft) { d.damage.frozen = store.BlockedByDamage })
+		}, 4, ""},
 		"a group that is stopped": {func(w *loaded) { w.edit(func(g *store.Group) { g.Stopped = true }) }, 4, ""},
 		"a group that is being deleted": {
 			func(w *loaded) { w.edit(func(g *store.Group) { g.Deleting = true }) }, 4, "",
@@ -245,7 +247,9 @@ func TestHowABusyGroupGrows(t *testing.T) {
 			})
 		}, 8, ""},
 		"to its largest size": {func(w *loaded) { w.edit(func(g *store.Group) { g.Scale.Max = 6 }) }, 6, store.ScaleAtMost},
-		"by a step":           {func(w *loaded) { w.edit(func(g *store.Group) { g.Scale.Up.Step = 1 }) }, 5, store.ScaleRateUp},
+		"by a step": {func(w *loaded) {
+			w.edit(func(g *store.Group) { g.Scale.Up.Step = 1 })
+		}, 5, store.ScaleRateUp},
 		"not by another step": {func(w *loaded) {
 			w.scale.Growths = []store.ScaleGrowth{{
 				From: 2, By: 2, Counts: store.Timer{Start: w.now, For: store.Duration(time.Second)},
