@@ -295,8 +295,8 @@ func (s *session) record(r *protocol.Report) *store.Report {
 	}
 	if h := r.GetHost(); h != nil {
 		rec.Host = store.HostReport{
-			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()),
-			DiskPercent: finite(h.GetDiskPercent()),
+			CPUPercent: percent(h.GetCpuPercent()), MemoryPercent: percent(h.GetMemoryPercent()),
+			DiskPercent: percent(h.GetDiskPercent()),
 			NetworkSent: h.GetNetworkSent(), NetworkRecv: h.GetNetworkReceived(),
 		}
 		for i, w := range h.GetWindows() {
@@ -306,8 +306,8 @@ func (s *session) record(r *protocol.Report) *store.Report {
 			rec.Host.Windows = append(rec.Host.Windows, store.HostWindow{
 				Span:       store.Duration(max(0, w.GetSpan().AsDuration())),
 				Covered:    store.Duration(max(0, w.GetCovered().AsDuration())),
-				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()),
-				DiskPercent: finite(w.GetDiskPercent()),
+				CPUPercent: percent(w.GetCpuPercent()), MemoryPercent: percent(w.GetMemoryPercent()),
+				DiskPercent: percent(w.GetDiskPercent()),
 				NetworkSent: w.GetNetworkSent(), NetworkRecv: w.GetNetworkReceived(),
 				CPUIdle:     w.GetCpuIdle() && w.GetCpuPercent() == 0,
 				NetworkIdle: w.GetNetworkIdle() && w.GetNetworkSent() == 0 && w.GetNetworkReceived() == 0,
@@ -353,10 +353,10 @@ func moment(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// finite returns a number that JSON can represent.
-func finite(x float64) float64 {
+// percent returns a share of 100. What is no number, which JSON cannot represent, is 0.
+func percent(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
 	}
-	return x
+	return max(0, min(100, x))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,37 @@ func TestCopiesAreLeftAlone(t *testing.T) {
 		if _, err := w.provider(nil).Create(t.Context(), request("web-1", "b")); err == nil || !strings.Contains(err.Error(),
 			imitation) {
 			t.Errorf("an instance of which there is a copy alone: %v", err)
+		}
+	})
+}
+
+// A machine with our shard's tag and without an instance's is no instance's: it is not listed, so
+// that nothing is concluded from it, and no call touches it.
+//
+// proves PROV-8, REC-8
+func TestAMachineWithoutAnInstanceIsNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := imagine(t, slow())
+		p := w.provider(nil)
+		m := create(t, p, request("web-1", "b"))
+		sleep(time.Minute)
+		other, err := w.server.Copy(m.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Untag(other, tagInstance); err != nil {
+			t.Fatal(err)
+		}
+		sleep(time.Minute)
+		if l := listed(t, p); len(l) != 1 || l[m.Ref].Instance != "web-1" {
+			t.Errorf("listed %+v", l)
+		}
+		if err := errors.Join(p.Stop(t.Context(), "sh1", "web-1", time.Minute),
+			p.Delete(t.Context(), "sh1", "web-1")); err != nil {
+			t.Error(err)
+		}
+		if live := w.server.Live(); !slices.Equal(live, []string{other}) {
+			t.Errorf("there are %v, want %s alone", live, other)
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/provider/program"
 )
 
-// PrometheusConfig is a source that answers PromQL, such as Prometheus, Thanos or Mimir.
+// PrometheusConfig is a source that answers PromQL, such as Prometheus, Thanos,
+// Mimir or VictoriaMetrics.
 type PrometheusConfig struct {
 	Remote // its URL is the part before /api/v1/query
 	Pace
@@ -44,6 +45,7 @@ func (p *prometheus) Settings() query.Settings { return p.settings }
 // vector is an answer of the API for instant queries.
 type vector struct {
 	Warnings []string `json:"warnings"`
+	Partial  bool     `json:"isPartial"`
 	Data     struct {
 		Type   string          `json:"resultType"`
 		Result json.RawMessage `json:"result"`
@@ -61,6 +63,9 @@ func (p *prometheus) ask(ctx context.Context, group string) (float64, error) {
 		return 0, &query.Error{
 			Kind: query.NoValue, Message: "the answer has warnings, so it may be of a part only: " + program.Clip(v.Warnings[0]),
 		}
+	}
+	if v.Partial { // VictoriaMetrics says so, without a warning, if some of its storage does not answer
+		return 0, &query.Error{Kind: query.NoValue, Message: "the answer is of a part of the data only"}
 	}
 	unreadable := &query.Error{Kind: query.Unreadable, Message: "the answer is not one of Prometheus' API"}
 	var sample [2]any // time and value

@@ -134,6 +134,10 @@ func TestPrometheus(t *testing.T) {
 		"a part of it": {
 			`{"warnings": ["a store is down"], "data": {"resultType": "scalar", "result": [1, "3"]}}`, 0, query.NoValue,
 		},
+		"a part of it, without a warning": {
+			`{"isPartial": true, "data": {"resultType": "scalar", "result": [1, "3"]}}`, 0, query.NoValue,
+		},
+		"all of it":     {`{"isPartial": false, "data": {"resultType": "scalar", "result": [1, "3"]}}`, 3, ""},
 		"another shape": {`{"data": {"resultType": "vector", "result": {"x": 1}}}`, 0, query.Unreadable},
 	} {
 		answer = test.answer

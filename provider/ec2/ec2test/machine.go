@@ -3,6 +3,7 @@ package ec2test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -214,6 +215,19 @@ func (s *Server) Copy(id string) (string, error) {
 	c.typ, c.image, c.tags, c.volumeTags, c.userData = m.typ, m.image, m.tags, m.tags, m.userData
 	c.boot()
 	return c.id, nil
+}
+
+// Untag takes a tag from a machine.
+func (s *Server) Untag(id, tag string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.machines[id]
+	if m == nil {
+		return fmt.Errorf("there is no machine %s", id)
+	}
+	m.tags = maps.Clone(m.tags)
+	delete(m.tags, tag)
+	return nil
 }
 
 // Remains is what is there of a machine, or "".
