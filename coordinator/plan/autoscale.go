@@ -24,8 +24,9 @@ const (
 	scalePace = 5 * time.Second
 	// scaleNumbersEvery is how often the numbers of a wish that stands are written.
 	scaleNumbersEvery = 30 * time.Second
-	// mostWishes bounds the wishes that are remembered, mostGrowths the growths.
-	mostWishes, mostGrowths = 12, 12
+	// mostWishes bounds the wishes that are remembered, mostGrowths the growths, mostLeft how often
+	// instances left.
+	mostWishes, mostGrowths, mostLeft = 12, 12, 12
 )
 
 // scaler chooses the size of a group that follows its load or a schedule.
@@ -67,7 +68,9 @@ func (d *scaler) follow() {
 		return
 	}
 	was := *s
-	wish := scale.WishOf(spec, s.Size, d.load())
+	load := d.load()
+	load.Left = d.noteLeft()
+	wish := scale.WishOf(spec, s.Size, load)
 	s.Asks, s.Wish = wish.Size, spec.Within(wish.Size)
 	size, stays := scale.Step(spec, wish, d.state(spec, wish))
 	s.By, s.Until, s.Advice = "", time.Time{}, 0
@@ -328,7 +331,7 @@ func (d *scaler) addLeaving(load *scale.Load, m *member) {
 // their numbers still, and would count twice. The instance is healthy for a while, and has told its
 // number when it was so for another.
 func (d *scaler) shareThen(healthy, told time.Duration) float64 {
-	then := min(loadMean, healthy-max(loadEvery, d.spec.Report.Interval.D()))
+	then := min(loadMean, healthy-d.loadLate())
 	told = min(loadMean, told)
 	if then <= 0 || told <= 0 {
 		return 0

@@ -90,6 +90,13 @@ func TestWish(t *testing.T) {
 			t.Errorf("with %v on those that drain: %+v, want %d", leaving, got, want)
 		}
 	}
+	for left, want := range map[float64]int{0: 4, 0.5: 5, 2.5: 5, 3: 6, 20: 10} {
+		n := scale.Numbers{Sum: 200, Warm: 10}
+		got := scale.WishOf(spec(1, 100, cpu), 10, scale.Load{Left: left, Metrics: []scale.Numbers{n}})
+		if got.Size != 4 || got.Settling != want {
+			t.Errorf("with %v that left: %+v, want size 4, and %d until it has settled", left, got, want)
+		}
+	}
 	for name, test := range map[string]struct {
 		sum     float64
 		warming []float64
@@ -222,6 +229,8 @@ func TestStep(t *testing.T) {
 			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 10, store.ScaleStorm,
 		},
 		"silent":     {scale.Wish{Size: 3, Silent: true}, free, 10, store.ScaleSilent},
+		"settling":   {scale.Wish{Size: 9, Settling: 10}, free, 10, store.ScaleSettling},
+		"settled":    {scale.Wish{Size: 8, Settling: 9}, free, 9, store.ScaleSettling},
 		"one of two": {scale.Wish{Size: 1}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
 	} {
 		size, stays := scale.Step(spec(2, 30, cpu), test.wish, test.state)

@@ -12,6 +12,7 @@ import (
 // Load is what is known of the load of a group now.
 type Load struct {
 	OnTheWay int       // instances that start or warm up, and slots that are empty
+	Left     float64   // instances that left, as far as the numbers of the others do not include their load yet
 	Metrics  []Numbers // of each target of the spec, in order
 }
 
@@ -46,6 +47,9 @@ type Wish struct {
 	// Unknown: no target says anything, and Size is the present size. Starting: since no instance is
 	// warm yet.
 	Unknown, Starting bool
+	// Settling is the size below which it must not shrink yet: it counts the load of those that left
+	// as well.
+	Settling int
 	// Silent: a target that could keep the group from shrinking says nothing.
 	Silent  bool
 	Numbers []store.ScaleNumber
@@ -74,10 +78,11 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 		case 2*n.Warm <= told.Of: // not from most of them
 			w.Silent = w.Silent || t.Metric != store.MetricMemory
 		default:
-			told.Wish = asks(t, spec.Tolerance, size, n, load.OnTheWay)
+			told.Wish = asks(t, spec.Tolerance, size, n, load.OnTheWay, 0)
 			if w.Unknown || told.Wish > w.Size {
 				w.Size = told.Wish
 			}
+			w.Settling = max(w.Settling, asks(t, spec.Tolerance, size, n, load.OnTheWay, load.Left))
 			w.Unknown, growsOnly = false, growsOnly && t.Metric == store.MetricMemory
 		}
 		w.Numbers = append(w.Numbers, told)
@@ -123,9 +128,10 @@ func asksTogether(target float64, tolerance, size int, value float64) int {
 }
 
 // asks is the size that one target asks for.
-func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int) int {
+func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int, left float64) int {
 	tolerated := float64(tolerance) / 100
-	if mean := n.Sum / float64(n.Warm); mean > t.Value*(1+tolerated) {
+	mean := n.Sum / float64(n.Warm)
+	if mean > t.Value*(1+tolerated) {
 		sum := n.Sum
 		for _, value := range n.Warming {
 			sum += min(value, mean)
@@ -133,7 +139,7 @@ func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int) int
 		return max(size, needed(sum, t.Value))
 	}
 	unknown := n.Missing + onTheWay
-	sum, of := n.Sum+n.Leaving+float64(unknown)*t.Value, n.Warm+unknown
+	sum, of := n.Sum+n.Leaving+left*mean+float64(unknown)*t.Value, n.Warm+unknown
 	if sum/float64(of) < t.Value*(1-tolerated) {
 		return min(size, needed(sum, t.Value))
 	}
