@@ -32,6 +32,7 @@ type Scale struct {
 	Divided int         `json:"divided,omitempty"`
 	Left    []ScaleLeft `json:"left,omitempty"`
 	Shrunk  *Timer      `json:"shrunk,omitempty"` // no shrinking before
+	Grew    bool        `json:"grew,omitempty"`   // the last change by load was a growth
 	Pace    *Timer      `json:"pace,omitempty"`   // the wish is not written again before
 	// Scheduled is what the schedule has put in force; nil: nothing yet. Waits is why the change that
 	// has come since does not shrink the group yet; "" if none waits.

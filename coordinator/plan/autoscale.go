@@ -87,7 +87,8 @@ func (d *scaler) follow() {
 	case size != s.Size:
 		d.tellSize(store.EffectSize, s.Size, size, wish.Numbers, "")
 		changed := d.timer(spec.Down.Every.D())
-		if s.Shrunk = &changed; size > s.Size {
+		s.Shrunk, s.Grew = &changed, size > s.Size
+		if s.Grew {
 			s.Growths, s.Rising = d.withGrowth(s.Growths, size, spec.Up.Every.D()), nil
 		}
 		s.Size = size
@@ -248,7 +249,7 @@ func (d *scaler) holdsSize() store.ScaleStays {
 // load adds up what the instances tell. A slot without a warm instance is missing or on the way.
 func (d *scaler) load() scale.Load {
 	targets := d.spec.Scale.Targets
-	load := scale.Load{Metrics: make([]scale.Numbers, len(targets))}
+	load := scale.Load{Metrics: make([]scale.Numbers, len(targets)), Grew: d.scale.Grew}
 	warmup := d.spec.Scale.Complete().Warmup.D()
 	for i := range targets {
 		load.Metrics[i].Outside = d.outside(&targets[i])

@@ -43,11 +43,14 @@ func TestWish(t *testing.T) {
 		flags       string // unknown, silent
 	}{
 		"on target":                  {onCPU, 4, 0, numbers{told(200, 4, 0)}, 4, ""},
-		"tolerated above":            {onCPU, 4, 0, numbers{told(220, 4, 0)}, 4, ""},
-		"above":                      {onCPU, 4, 0, numbers{told(220.1, 4, 0)}, 5, ""},
+		"tolerated above":            {onCPU, 4, 0, numbers{told(210, 4, 0)}, 4, ""},
+		"above":                      {onCPU, 4, 0, numbers{told(210.1, 4, 0)}, 5, ""},
+		"tolerated beside a start":   {onCPU, 3, 1, numbers{told(165, 3, 0)}, 3, ""},
+		"above beside a start":       {onCPU, 3, 1, numbers{told(165.1, 3, 0)}, 4, ""},
+		"tolerated beside a silence": {onCPU, 3, 0, numbers{told(165, 3, 1)}, 3, ""},
 		"far above":                  {onCPU, 4, 0, numbers{told(400, 4, 0)}, 8, ""},
-		"tolerated below":            {onCPU, 10, 0, numbers{told(450, 10, 0)}, 10, ""},
-		"below":                      {onCPU, 10, 0, numbers{told(440, 10, 0)}, 9, ""},
+		"a little below":             {onCPU, 10, 0, numbers{told(450.1, 10, 0)}, 10, ""},
+		"below":                      {onCPU, 10, 0, numbers{told(450, 10, 0)}, 9, ""},
 		"idle":                       {onCPU, 10, 0, numbers{told(0, 10, 0)}, 0, ""},
 		"no hair too many":           {onCPU, 10, 0, numbers{told(150.00000000001, 10, 0)}, 3, ""},
 		"more are on the way":        {onCPU, 8, 4, numbers{told(400, 4, 0)}, 8, ""},
@@ -114,6 +117,36 @@ func TestWish(t *testing.T) {
 	}
 }
 
+// A group that has grown shrinks only as far as leaves load below the target by the tolerance; one
+// that has shrunk goes on down to the target. For growth it makes no difference.
+//
+// proves AUTO-2
+func TestNoiseDoesNotTurnAGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		target store.ScaleTarget
+		load   float64 // in instances at the target
+		want   [2]int  // after a shrink, after a growth
+	}{
+		"a little below":           {cpu, 9, [2]int{9, 10}},
+		"below by the tolerance":   {cpu, 8.1, [2]int{9, 9}},
+		"far below":                {cpu, 4, [2]int{4, 5}},
+		"above":                    {cpu, 10.6, [2]int{11, 11}},
+		"a queue, a little below":  {queue, 9, [2]int{9, 10}},
+		"a queue, far below":       {queue, 4, [2]int{4, 5}},
+		"a queue that is above":    {queue, 10.6, [2]int{11, 11}},
+		"a queue, tolerated above": {queue, 10.5, [2]int{10, 10}},
+	} {
+		for i, grew := range []bool{false, true} {
+			n := scale.Numbers{Sum: test.load * test.target.Value, Warm: 10}
+			n.Outside = scale.Outside{Known: true, Value: n.Sum}
+			load := scale.Load{Metrics: []scale.Numbers{n}, Grew: grew}
+			if got := scale.WishOf(spec(1, 100, test.target), 10, load); got.Size != test.want[i] {
+				t.Errorf("%s, it has grown: %t: %d, want %d", name, grew, got.Size, test.want[i])
+			}
+		}
+	}
+}
+
 // What numbers from outside ask for. One that is not known asks for nothing and keeps the group
 // from shrinking; with min: 0 they alone decide whether there is any instance.
 //
@@ -135,8 +168,8 @@ func TestWishFromOutside(t *testing.T) {
 		want        int
 		flags       string
 	}{
-		"on target":                   {[]store.ScaleTarget{queue}, 4, 0, numbers{known(430)}, 4, ""},
-		"above":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(441)}, 5, ""},
+		"on target":                   {[]store.ScaleTarget{queue}, 4, 0, numbers{known(420)}, 4, ""},
+		"above":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(421)}, 5, ""},
 		"below":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(210)}, 3, ""},
 		"those on the way are known":  {[]store.ScaleTarget{queue}, 8, 8, numbers{known(800)}, 8, ""},
 		"beyond all bounds":           {[]store.ScaleTarget{queue}, 4, 0, numbers{known(1e300)}, store.MaxSize, ""},
