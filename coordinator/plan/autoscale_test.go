@@ -96,9 +96,9 @@ func TestLoadThatMovesCountsOnce(t *testing.T) {
 	}
 }
 
-// Those that leave count until the others tell their load: all of them for as long as a report may
-// be old, and in the minute after it less and less. What drains has not left yet, nor has a slot that
-// is to be filled again.
+// Instances that leave count until the others tell their load: in full for as long as a report may
+// be old, and less and less in the minute after it. What drains has not left yet, nor has a slot
+// that is to be filled again.
 //
 // proves AUTO-2
 func TestLoadOfThoseThatLeftCounts(t *testing.T) {

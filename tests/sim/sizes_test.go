@@ -123,7 +123,7 @@ func TestWorldsOfSizes(t *testing.T) {
 }
 
 // Worlds of sizes that failed once: in 272 the load of instances that drain was in no count, in 467
-// that of instances that had just left.
+// the load of instances that had just left.
 //
 // proves AUTO-2
 func TestWorldsOfSizesThatFailed(t *testing.T) {

@@ -63,7 +63,7 @@ func unseenCurve(seed uint64) (c Curve, kind string) {
 }
 
 // The second table on the page is what random loads give. The band of the size was chosen with them
-// in view. Those of the third were played only afterwards.
+// in view. The loads of the third were played only afterwards.
 //
 // proves AUTO-2
 func TestTheTableOfUnseenLoads(t *testing.T) {
