@@ -122,9 +122,9 @@ func toldOf(t store.ScaleTarget, n Numbers) store.ScaleNumber {
 type band struct{ settled, up, down float64 }
 
 // bandOf returns the band. A group grows above half the tolerance, or above all of it while
-// instances are on the way or missing: the numbers of the others are less certain then. A group that
-// has grown shrinks only to a size at which load is below the target by all of it, so that noise
-// does not turn it; a group that has shrunk goes on down to the target.
+// instances are on the way or missing: the other numbers are less certain then. A group that has
+// grown shrinks only to a size at which load is below the target by all of it: noise does not turn
+// it. A group that has shrunk goes on down to the target.
 func bandOf(spec *store.ScaleSpec, load Load) band {
 	tolerated := float64(spec.Tolerance) / 100
 	b := band{settled: tolerated / 2, up: tolerated}
