@@ -45,16 +45,22 @@ size-missing-number-is-zero|coordinator/query/query.go|s/return 0, false/return 
 size-old-number-counts|coordinator/query/query.go|s/ || now.Sub(r.Asked) > Fresh//
 size-unknown-number-shrinks|coordinator/scale/wish.go|s/w.Silent, none = true, false/w.Silent, none = false, false/
 size-half-of-the-instances-will-do|coordinator/scale/wish.go|s/case 2\*n.Warm <= told.Of:/case 2*n.Warm < told.Of:/
-size-starting-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing + onTheWay/unknown := n.Missing/
-size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown := n.Missing + onTheWay/unknown := onTheWay/
+size-starting-instances-not-counted|coordinator/scale/wish.go|s/unknown, up := n.Missing+onTheWay/unknown, up := n.Missing/
+size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown, up := n.Missing+onTheWay/unknown, up := onTheWay/
 size-start-looks-like-load|coordinator/scale/wish.go|s/sum += min(value, mean)/sum += value/
 size-shrinks-in-a-storm|coordinator/plan/autoscale.go|s/case d.storms.storm != nil:/case false:/
-size-window-forgotten|coordinator/scale/step.go|s/to := max(wanted, s.Largest)/to := wanted/
+size-window-forgotten|coordinator/scale/step.go|s/to := max(wanted, s.Largest, /to := max(wanted, /
 size-window-not-waited-for-after-silence|coordinator/plan/autoscale.go|s/if wish.Unknown || wish.Silent {/if false {/
 size-rate-forgotten|coordinator/scale/step.go|s/ - s.Added; {/; {/
 size-drains-without-bound|coordinator/plan/budget.go|s/min(most+d.counts.shed, s.Max+expansion)/most+d.counts.shed/
 size-load-that-moves-counts-twice|coordinator/plan/autoscale.go|s/value \*= d.shareThen(.*$/_ = since/
-size-drains-carry-nothing|coordinator/scale/wish.go|s/n.Sum+n.Leaving+/n.Sum+/
+size-drains-carry-nothing|coordinator/scale/wish.go|s/n.Sum + n.Leaving +/n.Sum +/
+size-those-that-left-forgotten|coordinator/scale/wish.go|s/+ left\*mean +/+/
+size-settling-not-waited-for|coordinator/scale/step.go|s/case spec.Within(wish.Settling) >= s.Size:/case false:/
+size-left-at-once|coordinator/plan/autoscale_left.go|s/d.timer(loadMean + d.loadLate())/d.timer(loadMean)/
+size-grows-in-the-band|coordinator/scale/wish.go|s/settled: tolerated . 2,/settled: 0,/
+size-grown-group-turns|coordinator/scale/wish.go|s/if load.Grew {/if false {/
+size-uncertain-growth|coordinator/scale/wish.go|s/up = b.up$/up = b.settled/
 size-clocks-ignored|coordinator/plan/schedule.go|s/d.s.ClocksApart >= ClocksApart/false/
 size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.After(now)/if at := wall; !at.After(now)/
 LIST

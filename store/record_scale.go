@@ -27,8 +27,13 @@ type Scale struct {
 	// Growths within the last scale.up.every, the oldest first: scale.up.step is for all of them
 	// together.
 	Growths []ScaleGrowth `json:"growths,omitempty"`
-	Shrunk  *Timer        `json:"shrunk,omitempty"` // no shrinking before
-	Pace    *Timer        `json:"pace,omitempty"`   // the wish is not written again before
+	// Divided is among how many instances the load was divided at the last look. Left are those that
+	// have left since, while the others may not tell their load yet.
+	Divided int         `json:"divided,omitempty"`
+	Left    []ScaleLeft `json:"left,omitempty"`
+	Shrunk  *Timer      `json:"shrunk,omitempty"` // no shrinking before
+	Grew    bool        `json:"grew,omitempty"`   // the last change by load was a growth
+	Pace    *Timer      `json:"pace,omitempty"`   // the wish is not written again before
 	// Scheduled is what the schedule has put in force; nil: nothing yet. Waits is why the change that
 	// has come since does not shrink the group yet; "" if none waits.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
@@ -47,6 +52,12 @@ type ScaleWish struct {
 // ScaleGrowth is a growth that load has asked for. It counts until its timer ends.
 type ScaleGrowth struct {
 	From   int   `json:"from"` // the size before
+	By     int   `json:"by"`
+	Counts Timer `json:"counts"`
+}
+
+// ScaleLeft is how many instances have left at a time. It counts until its timer ends.
+type ScaleLeft struct {
 	By     int   `json:"by"`
 	Counts Timer `json:"counts"`
 }
@@ -89,13 +100,15 @@ const (
 	ScaleStalled ScaleStays = "stalled" // the roll is
 	ScaleGrace   ScaleStays = "grace"
 	ScaleSilent  ScaleStays = "silent" // a metric has no fresh numbers
-	ScaleClocks  ScaleStays = "clocks" // the clocks of the replicas differ (SAFE-13)
+	// ScaleSettling: the numbers do not include all load of instances that left.
+	ScaleSettling ScaleStays = "settling"
+	ScaleClocks   ScaleStays = "clocks" // the clocks of the replicas differ (SAFE-13)
 )
 
 // AllScaleStays are all of them.
 var AllScaleStays = []ScaleStays{
 	ScaleUnknown, ScaleStarting, ScaleWindowUp, ScaleWindowDown, ScaleRateUp, ScaleRateDown, ScaleAtMost, ScaleHeld,
-	ScaleAdvised, ScaleStorm, ScaleBreaker, ScaleStalled, ScaleGrace, ScaleSilent, ScaleClocks,
+	ScaleAdvised, ScaleStorm, ScaleBreaker, ScaleStalled, ScaleGrace, ScaleSilent, ScaleSettling, ScaleClocks,
 }
 
 // The names of the timers of Scale.
@@ -113,6 +126,9 @@ func (g ScaleGrowth) TimerName() string {
 	return fmt.Sprintf("scale_growth_%d", g.Counts.Start.UnixNano())
 }
 
+// TimerName is the name of the timer of those that left.
+func (l ScaleLeft) TimerName() string { return fmt.Sprintf("scale_left_%d", l.Counts.Start.UnixNano()) }
+
 // timers adds the timers of a group's scale.
 func (s *Scale) timers(add func(string, *Timer)) {
 	if s == nil {
@@ -123,6 +139,9 @@ func (s *Scale) timers(add func(string, *Timer)) {
 	}
 	for i := range s.Growths {
 		add(s.Growths[i].TimerName(), &s.Growths[i].Counts)
+	}
+	for i := range s.Left {
+		add(s.Left[i].TimerName(), &s.Left[i].Counts)
 	}
 	add(TimerScaleRising, s.Rising)
 	add(TimerScaleShrunk, s.Shrunk)

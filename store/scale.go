@@ -234,7 +234,7 @@ var scaleFields = []Field{
 		"How long an instance has to be healthy before its load counts. Until then it is capacity on the way.",
 		0, time.Hour, func(s *ScaleSpec) Duration { return *s.Complete().Warmup }),
 	scaleField("scale.tolerance", "integer", "10", "AUTO-2", "1 to 50",
-		"The percentage by which a metric may differ from its target before the size changes.",
+		"How far load may be from its target before the size changes, in percent; half of it for growth.",
 		func(s *ScaleSpec) any { return s.Complete().Tolerance },
 		func(s *ScaleSpec) bool { return s.Tolerance >= 0 && s.Tolerance <= 50 }),
 	scaleDuration("scale.up.window", "0s", "AUTO-2", "For how long load has to ask for more before the group grows.",

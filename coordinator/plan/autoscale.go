@@ -24,8 +24,9 @@ const (
 	scalePace = 5 * time.Second
 	// scaleNumbersEvery is how often the numbers of a wish that stands are written.
 	scaleNumbersEvery = 30 * time.Second
-	// mostWishes bounds the wishes that are remembered, mostGrowths the growths.
-	mostWishes, mostGrowths = 12, 12
+	// mostWishes bounds the wishes that are remembered, mostGrowths the growths, mostLeft how often
+	// instances left.
+	mostWishes, mostGrowths, mostLeft = 12, 12, 12
 )
 
 // scaler chooses the size of a group that follows its load or a schedule.
@@ -67,7 +68,9 @@ func (d *scaler) follow() {
 		return
 	}
 	was := *s
-	wish := scale.WishOf(spec, s.Size, d.load())
+	load := d.load()
+	load.Left = d.noteLeft()
+	wish := scale.WishOf(spec, s.Size, load)
 	s.Asks, s.Wish = wish.Size, spec.Within(wish.Size)
 	size, stays := scale.Step(spec, wish, d.state(spec, wish))
 	s.By, s.Until, s.Advice = "", time.Time{}, 0
@@ -84,7 +87,8 @@ func (d *scaler) follow() {
 	case size != s.Size:
 		d.tellSize(store.EffectSize, s.Size, size, wish.Numbers, "")
 		changed := d.timer(spec.Down.Every.D())
-		if s.Shrunk = &changed; size > s.Size {
+		s.Shrunk, s.Grew = &changed, size > s.Size
+		if s.Grew {
 			s.Growths, s.Rising = d.withGrowth(s.Growths, size, spec.Up.Every.D()), nil
 		}
 		s.Size = size
@@ -245,7 +249,7 @@ func (d *scaler) holdsSize() store.ScaleStays {
 // load adds up what the instances tell. A slot without a warm instance is missing or on the way.
 func (d *scaler) load() scale.Load {
 	targets := d.spec.Scale.Targets
-	load := scale.Load{Metrics: make([]scale.Numbers, len(targets))}
+	load := scale.Load{Metrics: make([]scale.Numbers, len(targets)), Grew: d.scale.Grew}
 	warmup := d.spec.Scale.Complete().Warmup.D()
 	for i := range targets {
 		load.Metrics[i].Outside = d.outside(&targets[i])
@@ -328,7 +332,7 @@ func (d *scaler) addLeaving(load *scale.Load, m *member) {
 // their numbers still, and would count twice. The instance is healthy for a while, and has told its
 // number when it was so for another.
 func (d *scaler) shareThen(healthy, told time.Duration) float64 {
-	then := min(loadMean, healthy-max(loadEvery, d.spec.Report.Interval.D()))
+	then := min(loadMean, healthy-d.loadLate())
 	told = min(loadMean, told)
 	if then <= 0 || told <= 0 {
 		return 0

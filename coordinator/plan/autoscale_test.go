@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -93,6 +94,43 @@ func TestLoadThatMovesCountsOnce(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
+}
+
+// Instances that leave count until the others tell their load: in full for as long as a report may
+// be old, and less and less in the minute after it. What drains has not left yet, nor has a slot
+// that is to be filled again.
+//
+// proves AUTO-2
+func TestLoadOfThoseThatLeftCounts(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 2 })
+	for i, id := range []string{"a", "b", "c", "d"} {
+		w.place(id, i, store.Running)
+	}
+	d := w.drafted()
+	d.g.Due, d.scaler.scale = Due{}, &store.Scale{}
+	after := func(wait time.Duration, want float64, edit func()) {
+		t.Helper()
+		d.now = d.now.Add(wait)
+		edit()
+		if got := d.scaler.noteLeft(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v left, want %v: %+v", got, want, d.scaler.scale)
+		}
+		for _, l := range d.scaler.scale.Left {
+			d.g.Due[l.TimerName()] = l.Counts.Start.Add(l.Counts.For.D())
+		}
+	}
+	phase := func(slot int, p store.Phase) func() {
+		return func() { d.order[slot].members[0].phase = p }
+	}
+	after(0, 0, func() {})
+	after(0, 0, phase(2, store.Draining))
+	after(time.Minute, 1, phase(2, store.Deleting))
+	after(loadEvery, 1, func() {})
+	after(30*time.Second, 1.5, phase(3, store.Deleting))
+	after(30*time.Second, 1, func() {})
+	after(35*time.Second, 0.5, phase(1, store.Deleting))
+	after(30*time.Second, 0, func() {})
 }
 
 // A number counts if it came in our time, lately, and covers half a minute.

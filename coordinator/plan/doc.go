@@ -32,6 +32,7 @@
 //	agents.go    which agents are offered another version
 //	analysis.go  what numbers from outside say of a change; stages.go: canaries, zones, waits
 //	autoscale.go the size, where it follows the load; schedule.go: or the time
+//	autoscale_left.go the load that no number includes, since instances have just left
 //	breaker.go   whether failing checks are still healed; breaker_blame.go: or a new template is why
 //	busy.go      whether planned work waits for a workload
 //	drill.go     failures on purpose; drill_schedule.go: when they are due

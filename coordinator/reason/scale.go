@@ -134,6 +134,8 @@ func SizeStays(s *store.Scale, spec *store.ScaleSpec, now time.Time) string {
 	case store.ScaleRateDown:
 		down := spec.Complete().Down
 		return fmt.Sprintf("it shrinks by %s every %s%s (AUTO-2)", down.Step, down.Every, in(s.Shrunk))
+	case store.ScaleSettling:
+		return "the numbers do not include all load of instances that have just left (AUTO-2)"
 	case store.ScaleAtMost:
 		return fmt.Sprintf("scale.max is %d (AUTO-1)", spec.Under(s.Scheduled).Max)
 	case store.ScaleHeld:

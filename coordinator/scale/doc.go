@@ -14,7 +14,8 @@
 //
 // What is not known is taken for the less convenient: for growth missing instances have no load,
 // for shrinking those that are missing and those on the way carry the target each, and the load of
-// those that drain counts.
+// those that drain counts. Of those that have just left it counts, too, as long as the others tell
+// means of a time in which they bore less; it holds a shrink up, and is no part of the wish.
 //
 // # What it does not do
 //

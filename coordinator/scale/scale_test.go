@@ -43,11 +43,14 @@ func TestWish(t *testing.T) {
 		flags       string // unknown, silent
 	}{
 		"on target":                  {onCPU, 4, 0, numbers{told(200, 4, 0)}, 4, ""},
-		"tolerated above":            {onCPU, 4, 0, numbers{told(220, 4, 0)}, 4, ""},
-		"above":                      {onCPU, 4, 0, numbers{told(220.1, 4, 0)}, 5, ""},
+		"tolerated above":            {onCPU, 4, 0, numbers{told(210, 4, 0)}, 4, ""},
+		"above":                      {onCPU, 4, 0, numbers{told(210.1, 4, 0)}, 5, ""},
+		"tolerated beside a start":   {onCPU, 3, 1, numbers{told(165, 3, 0)}, 3, ""},
+		"above beside a start":       {onCPU, 3, 1, numbers{told(165.1, 3, 0)}, 4, ""},
+		"tolerated beside a silence": {onCPU, 3, 0, numbers{told(165, 3, 1)}, 3, ""},
 		"far above":                  {onCPU, 4, 0, numbers{told(400, 4, 0)}, 8, ""},
-		"tolerated below":            {onCPU, 10, 0, numbers{told(450, 10, 0)}, 10, ""},
-		"below":                      {onCPU, 10, 0, numbers{told(440, 10, 0)}, 9, ""},
+		"a little below":             {onCPU, 10, 0, numbers{told(450.1, 10, 0)}, 10, ""},
+		"below":                      {onCPU, 10, 0, numbers{told(450, 10, 0)}, 9, ""},
 		"idle":                       {onCPU, 10, 0, numbers{told(0, 10, 0)}, 0, ""},
 		"no hair too many":           {onCPU, 10, 0, numbers{told(150.00000000001, 10, 0)}, 3, ""},
 		"more are on the way":        {onCPU, 8, 4, numbers{told(400, 4, 0)}, 8, ""},
@@ -90,6 +93,13 @@ func TestWish(t *testing.T) {
 			t.Errorf("with %v on those that drain: %+v, want %d", leaving, got, want)
 		}
 	}
+	for left, want := range map[float64]int{0: 4, 0.5: 5, 2.5: 5, 3: 6, 20: 10} {
+		n := scale.Numbers{Sum: 200, Warm: 10}
+		got := scale.WishOf(spec(1, 100, cpu), 10, scale.Load{Left: left, Metrics: []scale.Numbers{n}})
+		if got.Size != 4 || got.Settling != want {
+			t.Errorf("with %v that left: %+v, want size 4, and %d until it has settled", left, got, want)
+		}
+	}
 	for name, test := range map[string]struct {
 		sum     float64
 		warming []float64
@@ -103,6 +113,36 @@ func TestWish(t *testing.T) {
 		load := scale.Load{OnTheWay: 3, Metrics: []scale.Numbers{{Sum: test.sum, Warm: 4, Warming: test.warming}}}
 		if got := scale.WishOf(spec(1, 100, cpu), 7, load); got.Size != test.want {
 			t.Errorf("%s: %+v, want %d", name, got, test.want)
+		}
+	}
+}
+
+// A group that has grown shrinks only as far as leaves load below the target by the tolerance; one
+// that has shrunk goes on down to the target. For growth it makes no difference.
+//
+// proves AUTO-2
+func TestNoiseDoesNotTurnAGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		target store.ScaleTarget
+		load   float64 // in instances at the target
+		want   [2]int  // after a shrink, after a growth
+	}{
+		"a little below":           {cpu, 9, [2]int{9, 10}},
+		"below by the tolerance":   {cpu, 8.1, [2]int{9, 9}},
+		"far below":                {cpu, 4, [2]int{4, 5}},
+		"above":                    {cpu, 10.6, [2]int{11, 11}},
+		"a queue, a little below":  {queue, 9, [2]int{9, 10}},
+		"a queue, far below":       {queue, 4, [2]int{4, 5}},
+		"a queue that is above":    {queue, 10.6, [2]int{11, 11}},
+		"a queue, tolerated above": {queue, 10.5, [2]int{10, 10}},
+	} {
+		for i, grew := range []bool{false, true} {
+			n := scale.Numbers{Sum: test.load * test.target.Value, Warm: 10}
+			n.Outside = scale.Outside{Known: true, Value: n.Sum}
+			load := scale.Load{Metrics: []scale.Numbers{n}, Grew: grew}
+			if got := scale.WishOf(spec(1, 100, test.target), 10, load); got.Size != test.want[i] {
+				t.Errorf("%s, it has grown: %t: %d, want %d", name, grew, got.Size, test.want[i])
+			}
 		}
 	}
 }
@@ -128,8 +168,8 @@ func TestWishFromOutside(t *testing.T) {
 		want        int
 		flags       string
 	}{
-		"on target":                   {[]store.ScaleTarget{queue}, 4, 0, numbers{known(430)}, 4, ""},
-		"above":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(441)}, 5, ""},
+		"on target":                   {[]store.ScaleTarget{queue}, 4, 0, numbers{known(420)}, 4, ""},
+		"above":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(421)}, 5, ""},
 		"below":                       {[]store.ScaleTarget{queue}, 4, 0, numbers{known(210)}, 3, ""},
 		"those on the way are known":  {[]store.ScaleTarget{queue}, 8, 8, numbers{known(800)}, 8, ""},
 		"beyond all bounds":           {[]store.ScaleTarget{queue}, 4, 0, numbers{known(1e300)}, store.MaxSize, ""},
@@ -222,6 +262,8 @@ func TestStep(t *testing.T) {
 			scale.Wish{Size: 3}, with(func(s *scale.State) { s.Halted = store.ScaleStorm }), 10, store.ScaleStorm,
 		},
 		"silent":     {scale.Wish{Size: 3, Silent: true}, free, 10, store.ScaleSilent},
+		"settling":   {scale.Wish{Size: 9, Settling: 10}, free, 10, store.ScaleSettling},
+		"settled":    {scale.Wish{Size: 8, Settling: 9}, free, 9, store.ScaleSettling},
 		"one of two": {scale.Wish{Size: 1}, with(func(s *scale.State) { s.Size = 3 }), 2, ""},
 	} {
 		size, stays := scale.Step(spec(2, 30, cpu), test.wish, test.state)

@@ -38,15 +38,21 @@ func Step(spec *store.ScaleSpec, wish Wish, s State) (size int, stays store.Scal
 		return s.Size, store.ScaleWindowDown
 	case !s.MayShrink:
 		return s.Size, store.ScaleRateDown
+	case spec.Within(wish.Settling) >= s.Size:
+		return s.Size, store.ScaleSettling
 	}
-	to := max(wanted, s.Largest)
+	to := max(wanted, s.Largest, spec.Within(wish.Settling))
 	if next := s.Size - max(1, spec.Down.Step.Up(s.Size)); next > to {
 		return next, store.ScaleRateDown
 	}
-	if to > wanted {
+	switch {
+	case to == wanted:
+		return to, ""
+	case to > s.Largest:
+		return to, store.ScaleSettling
+	default:
 		return to, store.ScaleWindowDown
 	}
-	return to, ""
 }
 
 func grow(spec *store.ScaleSpec, asked, wanted int, s State) (int, store.ScaleStays) {

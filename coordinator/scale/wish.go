@@ -12,7 +12,9 @@ import (
 // Load is what is known of the load of a group now.
 type Load struct {
 	OnTheWay int       // instances that start or warm up, and slots that are empty
+	Left     float64   // instances that left, as far as the numbers of the others do not include their load yet
 	Metrics  []Numbers // of each target of the spec, in order
+	Grew     bool      // the last change of size was a growth
 }
 
 // Numbers is what the instances tell of one metric.
@@ -46,6 +48,9 @@ type Wish struct {
 	// Unknown: no target says anything, and Size is the present size. Starting: since no instance is
 	// warm yet.
 	Unknown, Starting bool
+	// Settling is the size below which it must not shrink yet: it counts the load of those that left
+	// as well.
+	Settling int
 	// Silent: a target that could keep the group from shrinking says nothing.
 	Silent  bool
 	Numbers []store.ScaleNumber
@@ -66,7 +71,7 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 		case t.From != "" && !n.Outside.Known:
 			w.Silent, none = true, false
 		case t.ForGroup():
-			told.Wish = asksTogether(t.Value, spec.Tolerance, size, n.Outside.Value)
+			told.Wish = asksTogether(bandOf(spec, load), size, n.Outside.Value/t.Value)
 			if w.Unknown || told.Wish > w.Size {
 				w.Size = told.Wish
 			}
@@ -74,10 +79,11 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 		case 2*n.Warm <= told.Of: // not from most of them
 			w.Silent = w.Silent || t.Metric != store.MetricMemory
 		default:
-			told.Wish = asks(t, spec.Tolerance, size, n, load.OnTheWay)
+			told.Wish = asks(t, bandOf(spec, load), size, n, load.OnTheWay, 0)
 			if w.Unknown || told.Wish > w.Size {
 				w.Size = told.Wish
 			}
+			w.Settling = max(w.Settling, asks(t, bandOf(spec, load), size, n, load.OnTheWay, load.Left))
 			w.Unknown, growsOnly = false, growsOnly && t.Metric == store.MetricMemory
 		}
 		w.Numbers = append(w.Numbers, told)
@@ -112,32 +118,47 @@ func toldOf(t store.ScaleTarget, n Numbers) store.ScaleNumber {
 	return told
 }
 
+// band is how far load may be from the target before the size changes, as a part of the target.
+type band struct{ settled, up, down float64 }
+
+// bandOf returns the band. A group grows above half the tolerance, or above all of it while
+// instances are on the way or missing: the other numbers are less certain then. A group that has
+// grown shrinks only to a size at which load is below the target by all of it: noise does not turn
+// it. A group that has shrunk goes on down to the target.
+func bandOf(spec *store.ScaleSpec, load Load) band {
+	tolerated := float64(spec.Tolerance) / 100
+	b := band{settled: tolerated / 2, up: tolerated}
+	if load.Grew {
+		b.down = tolerated
+	}
+	return b
+}
+
 // asksTogether is the size that a number for the whole group asks for. It does not depend on who
 // can be heard: instances that start and those that are lost have their part in the size.
-func asksTogether(target float64, tolerance, size int, value float64) int {
-	tolerated, carried := float64(tolerance)/100, float64(size)*target
-	if value > carried*(1+tolerated) || value < carried*(1-tolerated) {
-		return needed(value, target)
+func asksTogether(b band, size int, needs float64) int {
+	if needs > float64(size)*(1+b.settled) {
+		return needed(needs, 1)
 	}
-	return size
+	return min(size, needed(needs, 1-b.down))
 }
 
 // asks is the size that one target asks for.
-func asks(t store.ScaleTarget, tolerance, size int, n Numbers, onTheWay int) int {
-	tolerated := float64(tolerance) / 100
-	if mean := n.Sum / float64(n.Warm); mean > t.Value*(1+tolerated) {
+func asks(t store.ScaleTarget, b band, size int, n Numbers, onTheWay int, left float64) int {
+	unknown, up := n.Missing+onTheWay, b.settled
+	if unknown > 0 {
+		up = b.up
+	}
+	mean := n.Sum / float64(n.Warm)
+	if mean > t.Value*(1+up) {
 		sum := n.Sum
 		for _, value := range n.Warming {
 			sum += min(value, mean)
 		}
 		return max(size, needed(sum, t.Value))
 	}
-	unknown := n.Missing + onTheWay
-	sum, of := n.Sum+n.Leaving+float64(unknown)*t.Value, n.Warm+unknown
-	if sum/float64(of) < t.Value*(1-tolerated) {
-		return min(size, needed(sum, t.Value))
-	}
-	return size
+	sum := n.Sum + n.Leaving + left*mean + float64(unknown)*t.Value
+	return min(size, needed(sum, t.Value*(1-b.down)))
 }
 
 // needed is how many instances carry a load with the target each. A hair more than a whole number

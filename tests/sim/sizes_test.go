@@ -111,15 +111,7 @@ func TestWorldsOfSizes(t *testing.T) {
 	grew, shrank := 0, 0
 	worlds := *sizesFlag
 	for i := range worlds {
-		tr := newSizeTrial(t, *firstFlag+uint64(i))
-		for range 24 {
-			tr.event()
-			until := tr.w.Now().Add(time.Duration(tr.rng.IntN(480)) * time.Second)
-			for tr.w.Now().Before(until) {
-				tr.w.RunUntil(tr.w.Now().Add(sizeEvery))
-				tr.sample()
-			}
-		}
+		tr := playSizes(t, *firstFlag+uint64(i))
 		grew, shrank = grew+tr.grew, shrank+tr.shrank
 		if t.Failed() {
 			return
@@ -128,6 +120,29 @@ func TestWorldsOfSizes(t *testing.T) {
 	if grew < 3*worlds || shrank < worlds {
 		t.Errorf("in %d worlds groups grew %d times and shrank %d times: the test tries too little", worlds, grew, shrank)
 	}
+}
+
+// Worlds of sizes that failed once: in 272 the load of instances that drain was in no count, in 467
+// the load of instances that had just left.
+//
+// proves AUTO-2
+func TestWorldsOfSizesThatFailed(t *testing.T) {
+	for _, seed := range []uint64{272, 467} {
+		playSizes(t, seed)
+	}
+}
+
+func playSizes(t *testing.T, seed uint64) *sizeTrial {
+	tr := newSizeTrial(t, seed)
+	for range 24 {
+		tr.event()
+		until := tr.w.Now().Add(time.Duration(tr.rng.IntN(480)) * time.Second)
+		for tr.w.Now().Before(until) {
+			tr.w.RunUntil(tr.w.Now().Add(sizeEvery))
+			tr.sample()
+		}
+	}
+	return tr
 }
 
 func newSizeTrial(t *testing.T, seed uint64) *sizeTrial {

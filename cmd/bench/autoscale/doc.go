@@ -2,7 +2,7 @@
 // AWS documents target tracking, and as Kubernetes' HorizontalPodAutoscaler does it with its
 // defaults. All get the same load, the same target and machines that start equally slowly.
 //
-//	curves.go  the loads; unseen_nightly_test.go has random ones, on which nothing is tuned
+//	curves.go  the loads; unseen_nightly_test.go has random ones
 //	rivals.go  models of the two others
 //	run.go     all of it, and the table
 //
