@@ -351,7 +351,11 @@ func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 		o.Age = d.now.Sub(r.Asked)
 	}
 	o.Value, o.Known = r.Fresh(d.now)
-	if o.Why = r.Problem; !o.Known && o.Why == "" {
+	o.Why = r.Problem
+	switch {
+	case o.Known && o.Value < 0: // no load is negative, and many programs answer -1 for "unknown"
+		o.Known, o.Why = false, "its answer is negative"
+	case !o.Known && o.Why == "":
 		o.Why = store.NumberNotAsked
 	}
 	return o

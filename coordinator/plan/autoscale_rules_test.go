@@ -126,6 +126,9 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 		"a number from outside is old": {
 			outside(query.Reading{Value: 1, Asked: epoch.Add(-query.Fresh - 1)}), 4, store.ScaleSilent,
 		},
+		"a number from outside is negative": {
+			outside(query.Reading{Value: -1, Asked: epoch}), 4, store.ScaleSilent,
+		},
 		"a number from outside is fresh":   {outside(query.Reading{Value: 1, Asked: epoch}), 1, ""},
 		"a number from outside asks for 4": {outside(query.Reading{Value: 400, Asked: epoch}), 4, ""},
 		"one of four is lost":              {func(w *loaded) { w.judged("a", store.Lost) }, 2, ""},

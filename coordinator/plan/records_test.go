@@ -292,7 +292,7 @@ func TestCallsOfOneKindAreInTheOrderOfTheirPurpose(t *testing.T) {
 	}
 }
 
-// proves FLAP-1, FLAP-2
+// proves FLAP-1, FLAP-2, DAY-6
 func TestFlapping(t *testing.T) {
 	at := func(ago ...time.Duration) (out []store.Failure) {
 		for _, d := range ago {
@@ -304,30 +304,36 @@ func TestFlapping(t *testing.T) {
 		name     string
 		slot     store.Slot
 		counted  bool
+		drilled  bool
 		failures int
 		wait     time.Duration // 0: none
 	}{
-		{"first", store.Slot{}, false, 1, 0},
-		{"second", store.Slot{Failures: at(time.Minute)}, false, 2, 0},
-		{"third within the window", store.Slot{Failures: at(4*time.Minute, time.Minute)}, false, 3, 30 * time.Second},
-		{"third, the first too long ago", store.Slot{Failures: at(5*time.Minute, time.Minute)}, false, 3, 0},
-		{"counted already", store.Slot{Failures: at(4*time.Minute, time.Minute)}, true, 2, 0},
-		{"flaps since long", store.Slot{Failures: at(time.Hour), Flapping: 1}, false, 2, time.Minute},
-		{"flaps for the fifth time", store.Slot{Failures: at(time.Hour), Flapping: 5}, false, 2, 16 * time.Minute},
+		{"first", store.Slot{}, false, false, 1, 0},
+		{"second", store.Slot{Failures: at(time.Minute)}, false, false, 2, 0},
+		{"third within the window", store.Slot{Failures: at(4*time.Minute, time.Minute)}, false, false, 3, 30 * time.Second},
+		{"third, the first too long ago", store.Slot{Failures: at(5*time.Minute, time.Minute)}, false, false, 3, 0},
+		{"counted already", store.Slot{Failures: at(4*time.Minute, time.Minute)}, true, false, 2, 0},
+		{"in a drill", store.Slot{Failures: at(4*time.Minute, time.Minute)}, false, true, 2, 0},
+		{"flaps since long", store.Slot{Failures: at(time.Hour), Flapping: 1}, false, false, 2, time.Minute},
+		{"flaps for the fifth time", store.Slot{Failures: at(time.Hour), Flapping: 5}, false, false, 2, 16 * time.Minute},
 		{
 			"flaps for the hundredth time",
 			store.Slot{Failures: at(time.Hour), Flapping: 100},
-			false, 2,
+			false, false, 2,
 			16 * time.Minute,
 		},
-		{"dated in the future by a wrong clock", store.Slot{Failures: at(-time.Hour, -time.Hour)}, false, 3, 0},
+		{"dated in the future by a wrong clock", store.Slot{Failures: at(-time.Hour, -time.Hour)}, false, false, 3, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
 			w.edit(func(g *store.Group) { g.Size = 1 })
 			c.slot.Schema, c.slot.Group = store.Schema, w.group
 			w.put(w.keys.Slot(w.group, 0), c.slot)
-			w.place("a", 0, store.Running, func(r *store.Instance) { r.Counted = c.counted })
+			w.place("a", 0, store.Running, func(r *store.Instance) {
+				if r.Counted = c.counted; c.drilled {
+					r.Drill = &store.Drill{Request: "r", By: "ada", At: w.now, Kind: store.DrillWorkload, Asked: true}
+				}
+			})
 			w.turn("a", false)
 			w.step()
 			rec := read[store.Slot](w, w.keys.Slot(w.group, 0)).Record
