@@ -53,7 +53,8 @@ func (st *stage) sources() map[string]sim.Source {
 	all := map[string]sim.Source{}
 	for _, name := range st.sc.sources {
 		st.numbers[name] = &series{}
-		all[name] = st.numbers[name].ask
+		numbers := st.numbers[name]
+		all[name] = func(w *sim.World, _ string) (float64, error) { return numbers.ask(w) }
 	}
 	return all
 }

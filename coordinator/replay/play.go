@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/provider/fake"
@@ -70,7 +71,7 @@ func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool
 	begins := t.from.Add(-comesUp - time.Duration(float64(size)/settings.CreateRate*float64(time.Second)))
 	p.w = sim.New(sim.Config{
 		Seed: seed, Settings: settings, Groups: played, Providers: t.providers(played), Begins: begins, Start: p.start,
-		Sources: t.sources(played), LoadEvery: loadEvery, Observer: p.observer(),
+		Sources: t.sources(played), PerGroup: true, LoadEvery: loadEvery, Observer: p.observer(),
 	})
 	p.active = begins
 	p.begin(played)
@@ -115,8 +116,8 @@ func (t *tape) sources(groups []store.Group) map[string]sim.Source {
 	all := map[string]sim.Source{}
 	for i := range groups {
 		for _, name := range groups[i].Sources() {
-			all[name] = func(w *sim.World) (float64, error) {
-				v, known := t.outsideAt(name, w.Now())
+			all[name] = func(w *sim.World, group string) (float64, error) {
+				v, known := t.outsideAt(query.Key{Source: name, Group: group}, w.Now())
 				if !known {
 					return 0, fmt.Errorf("no number of %s is recorded for this time", name)
 				}

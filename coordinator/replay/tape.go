@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/store"
 )
@@ -21,11 +22,11 @@ type tape struct {
 	events   []event
 	first    map[string]int // the size of each group at the beginning
 	days     map[string][]store.Day
-	outside  map[string][]reading // external metrics, by source
-	missing  int                  // days about which nothing is known
-	omitted  int                  // failures that are known only as a number
-	coarse   int                  // hours whose load is known only from a summary
-	mean     int                  // hours for which only the mean load is known
+	outside  map[query.Key][]reading // external metrics
+	missing  int                     // days about which nothing is known
+	omitted  int                     // failures that are known only as a number
+	coarse   int                     // hours whose load is known only from a summary
+	mean     int                     // hours for which only the mean load is known
 }
 
 // event is one recorded event. One of its parts is set.
@@ -51,7 +52,7 @@ type reading struct {
 func record(in review.Input, groups map[string]bool) *tape {
 	t := &tape{
 		from: in.From, to: in.To, first: map[string]int{}, days: map[string][]store.Day{},
-		outside: map[string][]reading{},
+		outside: map[query.Key][]reading{},
 	}
 	fine := map[string]map[time.Time]bool{}
 	for i := range in.Loads {
@@ -164,7 +165,8 @@ func (t *tape) point(group string, p store.LoadPoint, at time.Time, lasts time.D
 		at = t.from
 	}
 	for name, v := range p.Outside {
-		t.outside[name] = append(t.outside[name], reading{at, until, v})
+		key := query.Key{Source: name, Group: group}
+		t.outside[key] = append(t.outside[key], reading{at, until, v})
 	}
 	if p.CPU > 0 || p.Memory > 0 || p.Network > 0 {
 		t.add(event{at: at, group: group, lasts: until.Sub(at), run: p.Run, load: map[string]float64{
@@ -237,8 +239,8 @@ func (t *tape) calls() (short, long time.Duration) {
 
 // outsideAt returns the number that a source gave at a time; false if it gave none. Before the span
 // it is the number at the span's beginning.
-func (t *tape) outsideAt(source string, at time.Time) (float64, bool) {
-	all := t.outside[source]
+func (t *tape) outsideAt(key query.Key, at time.Time) (float64, bool) {
+	all := t.outside[key]
 	if at.Before(t.from) {
 		at = t.from
 	}

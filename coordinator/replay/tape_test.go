@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/store"
 )
@@ -13,6 +14,7 @@ import (
 //
 // proves AUTO-4
 func TestNumbersOfBeforeTheSpanAreNotPlayed(t *testing.T) {
+	queue := query.Key{Source: "queue", Group: "web"}
 	from := time.Date(2026, 3, 2, 6, 30, 0, 0, time.UTC)
 	load := func(before time.Duration, value float64) store.Load {
 		at := from.Add(-before)
@@ -24,20 +26,20 @@ func TestNumbersOfBeforeTheSpanAreNotPlayed(t *testing.T) {
 	in := review.Input{From: from, To: from.Add(2 * time.Hour), Kept: 48 * time.Hour}
 	in.Loads = []store.Load{load(20*time.Hour, 900), load(-time.Hour, 7)}
 	played := record(in, map[string]bool{"web": true})
-	if v, known := played.outsideAt("queue", from); known {
+	if v, known := played.outsideAt(queue, from); known {
 		t.Errorf("at the beginning it is %g", v)
 	}
-	if v, _ := played.outsideAt("queue", from.Add(time.Hour)); v != 7 {
+	if v, _ := played.outsideAt(queue, from.Add(time.Hour)); v != 7 {
 		t.Errorf("later it is %g", v)
 	}
 	in.Loads = append(in.Loads, load(2*time.Minute, 5))
 	played = record(in, map[string]bool{"web": true})
 	for _, after := range []time.Duration{-10 * time.Minute, 0, 3*time.Minute - 1} {
-		if v, _ := played.outsideAt("queue", from.Add(after)); v != 5 {
+		if v, _ := played.outsideAt(queue, from.Add(after)); v != 5 {
 			t.Errorf("a number of the five minutes in which the span begins is %g, %s after that", v, after)
 		}
 	}
-	if v, known := played.outsideAt("queue", from.Add(3*time.Minute)); known {
+	if v, known := played.outsideAt(queue, from.Add(3*time.Minute)); known {
 		t.Errorf("after its five minutes it is still %g", v)
 	}
 }
@@ -65,5 +67,30 @@ func TestADayBeforeTheJournalBegins(t *testing.T) {
 	}
 	if days := daysOf(in, today); len(days) != 1 || days[0].Wanted.D() != 18*time.Hour {
 		t.Errorf("today: %+v", days)
+	}
+}
+
+// Two groups may follow the same source, which gives each of them a number of its own.
+//
+// proves AUTO-4
+func TestANumberBelongsToItsGroup(t *testing.T) {
+	from := time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
+	in := review.Input{From: from, To: from.Add(2 * time.Hour), Kept: 48 * time.Hour}
+	for i, group := range []string{"web", "api"} {
+		for minute := 5; minute < 60; minute += 5 {
+			in.Loads = append(in.Loads, store.Load{Group: group, Hour: from, Points: []store.LoadPoint{{
+				Minute: minute, Outside: map[string]float64{"queue": float64(10*i + minute)},
+			}}})
+		}
+	}
+	played := record(in, map[string]bool{"web": true, "api": true})
+	for i, group := range []string{"web", "api"} {
+		for minute := 5; minute < 60; minute += 5 {
+			at := from.Add(time.Duration(minute) * time.Minute)
+			want := float64(10*i + minute)
+			if v, known := played.outsideAt(query.Key{Source: "queue", Group: group}, at); !known || v != want {
+				t.Errorf("%s at %d: %g, want %g", group, minute, v, want)
+			}
+		}
 	}
 }

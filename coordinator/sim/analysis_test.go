@@ -56,30 +56,30 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		on     int           // instances on the new template then
 		is     string        // the roll: done, waits or back
 	}{
-		{name: "good", answer: func(*sim.World) (float64, error) { return 0.001, nil }, on: 6, is: "done"},
-		{name: "bad on the canaries", answer: func(w *sim.World) (float64, error) {
+		{name: "good", answer: func(*sim.World, string) (float64, error) { return 0.001, nil }, on: 6, is: "done"},
+		{name: "bad on the canaries", answer: func(w *sim.World, _ string) (float64, error) {
 			return float64(newWorking(w)) * 0.1, nil
 		}, is: "back"},
-		{name: "bad after the canaries", answer: func(w *sim.World) (float64, error) {
+		{name: "bad after the canaries", answer: func(w *sim.World, _ string) (float64, error) {
 			return max(0, float64(newWorking(w)-2)) * 0.1, nil
 		}, is: "back"},
-		{name: "bad before anything has changed", answer: func(*sim.World) (float64, error) { return 0.5, nil }, is: "waits"},
-		{name: "missing", answer: func(*sim.World) (float64, error) { return 0, missing }, is: "waits"},
+		{name: "bad before anything has changed", answer: func(*sim.World, string) (float64, error) { return 0.5, nil }, is: "waits"},
+		{name: "missing", answer: func(*sim.World, string) (float64, error) { return 0, missing }, is: "waits"},
 		{
-			name: "missing without canaries", answer: func(*sim.World) (float64, error) { return 0, missing }, change: noCanary,
+			name: "missing without canaries", answer: func(*sim.World, string) (float64, error) { return 0, missing }, change: noCanary,
 			is: "waits",
 		},
 		{
-			name: "good without canaries", answer: func(*sim.World) (float64, error) { return 0.01, nil }, change: noCanary,
+			name: "good without canaries", answer: func(*sim.World, string) (float64, error) { return 0.01, nil }, change: noCanary,
 			on: 6, is: "done",
 		},
-		{name: "missing once the canaries are there", answer: func(w *sim.World) (float64, error) {
+		{name: "missing once the canaries are there", answer: func(w *sim.World, _ string) (float64, error) {
 			if newWorking(w) > 0 {
 				return 0, missing
 			}
 			return 0, nil
 		}, on: -1, is: "waits"},
-		{name: "missing once the first is there, without canaries", answer: func(w *sim.World) (float64, error) {
+		{name: "missing once the first is there, without canaries", answer: func(w *sim.World, _ string) (float64, error) {
 			if newWorking(w) > 0 {
 				return 0, missing
 			}
@@ -87,7 +87,7 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		}, change: noCanary, on: -1, is: "waits"},
 		{name: "one bad answer, then none", answer: oneBad(missing), on: -1, is: "waits"},
 		{name: "one bad answer, then good ones", answer: oneBad(nil), on: 6, is: "done"},
-		{name: "bad, and nothing goes back by itself", answer: func(w *sim.World) (float64, error) {
+		{name: "bad, and nothing goes back by itself", answer: func(w *sim.World, _ string) (float64, error) {
 			return float64(newWorking(w)) * 0.1, nil
 		}, change: func(g *store.Group) { g.Rollout.AutoRollback = false }, on: -1, is: "stopped"},
 	} {
@@ -125,9 +125,9 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 //
 // proves ROLL-4, ROLL-5
 func TestARollStallsThoughAnAnalysisWaits(t *testing.T) {
-	for name, answer := range map[string]func(w *sim.World) (float64, error){
-		"bad": func(w *sim.World) (float64, error) { return float64(6-w.Working("web")) * 0.1, nil },
-		"missing": func(w *sim.World) (float64, error) {
+	for name, answer := range map[string]func(w *sim.World, _ string) (float64, error){
+		"bad": func(w *sim.World, _ string) (float64, error) { return float64(6-w.Working("web")) * 0.1, nil },
+		"missing": func(w *sim.World, _ string) (float64, error) {
 			if w.Working("web") < 6 {
 				return 0, errors.New("connection refused")
 			}
@@ -152,7 +152,7 @@ func TestARollStallsThoughAnAnalysisWaits(t *testing.T) {
 // oneBad is bad once when the first canary is up; what follows is good, or the error.
 func oneBad(then error) sim.Source {
 	told := false
-	return func(w *sim.World) (float64, error) {
+	return func(w *sim.World, _ string) (float64, error) {
 		switch {
 		case newWorking(w) == 0:
 			return 0, nil
@@ -170,7 +170,7 @@ func oneBad(then error) sim.Source {
 // proves ROLL-5
 func TestARollThatWasStoppedByAnAnalysisIsRetried(t *testing.T) {
 	bad := true
-	w := analyzed(func(w *sim.World) (float64, error) {
+	w := analyzed(func(w *sim.World, _ string) (float64, error) {
 		if bad && newWorking(w) > 0 {
 			return 1, nil
 		}

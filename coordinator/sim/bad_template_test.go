@@ -59,7 +59,7 @@ func playBad(t *testing.T, seed uint64, flaw sim.Flaw, roomFirst bool) setback {
 	w = sim.New(sim.Config{
 		Seed: seed, Groups: []store.Group{g},
 		Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b", "c")}}},
-		Sources: map[string]sim.Source{"errors": func(w *sim.World) (float64, error) {
+		Sources: map[string]sim.Source{"errors": func(w *sim.World, _ string) (float64, error) {
 			if flaw == badAnalysis {
 				return float64(newWorking(w)) / 20, nil
 			}

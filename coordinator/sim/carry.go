@@ -47,7 +47,7 @@ func (t *term) perform(c leader.Command) {
 		t.callMember(c)
 	case leader.Query:
 		t.after(100*time.Millisecond, true, func() {
-			value, err := t.w.cfg.Sources[c.Key.Source](t.w)
+			value, err := t.w.cfg.Sources[c.Key.Source](t.w, c.Key.Group)
 			t.step(leader.Queried{Key: c.Key, Begun: c.Begun, Value: value, Err: err})
 		})
 	case leader.Refused:

@@ -20,6 +20,7 @@ type Config struct {
 	Balancers  []Balancer
 	// Sources supply external metrics, by name.
 	Sources  map[string]Source
+	PerGroup bool // their numbers depend on the group
 	Groups   []store.Group
 	Observer Observer
 	// Begins is the time at which the world begins; zero: Epoch. It matters to windows and
@@ -34,8 +35,9 @@ type Config struct {
 	LoadEvery time.Duration
 }
 
-// Source returns the answer of a source of external metrics.
-type Source func(w *World) (float64, error)
+// Source returns the answer of a source of external metrics. The group is empty unless
+// Config.PerGroup is set.
+type Source func(w *World, group string) (float64, error)
 
 // Provider configures one of the providers of a world.
 type Provider struct {

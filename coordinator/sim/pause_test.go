@@ -62,7 +62,7 @@ func TestASilentSourceRestartsTheWindow(t *testing.T) {
 	g.Complete()
 	w := sim.New(sim.Config{
 		Seed: 1, Groups: []store.Group{g}, Providers: []sim.Provider{{Name: "cloud"}},
-		Sources: map[string]sim.Source{"queue": func(*sim.World) (float64, error) {
+		Sources: map[string]sim.Source{"queue": func(*sim.World, string) (float64, error) {
 			if silent {
 				return 0, errors.New("it does not answer")
 			}

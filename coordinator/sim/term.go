@@ -83,7 +83,9 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 func (w *World) sources() map[string]query.Settings {
 	all := map[string]query.Settings{}
 	for name := range w.cfg.Sources {
-		all[name] = query.Settings{Every: query.DefaultEvery, Timeout: query.DefaultTimeout}
+		all[name] = query.Settings{
+			Every: query.DefaultEvery, Timeout: query.DefaultTimeout, PerGroup: w.cfg.PerGroup,
+		}
 	}
 	return all
 }

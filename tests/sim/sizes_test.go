@@ -182,7 +182,7 @@ func newSizeTrial(t *testing.T, seed uint64) *sizeTrial {
 	tr.w = sim.New(sim.Config{
 		Seed: seed, Groups: []store.Group{g}, Replicas: 2,
 		Providers: []sim.Provider{{Name: "cloud", Joins: fake.Between(20*time.Second, time.Minute)}},
-		Sources: map[string]sim.Source{"queue": func(*sim.World) (float64, error) {
+		Sources: map[string]sim.Source{"queue": func(*sim.World, string) (float64, error) {
 			if !tr.queueSilent.IsZero() {
 				return 0, errors.New("it does not answer")
 			}
