@@ -78,13 +78,20 @@ func TestArchitectureNamesPlacesThatExist(t *testing.T) {
 		}
 		there := map[string]bool{}
 		for _, d := range tree.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok {
-				there[f.Name.Name] = true
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				there[d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if t, ok := s.(*ast.TypeSpec); ok {
+						there[t.Name.Name] = true
+					}
+				}
 			}
 		}
 		for _, f := range name.FindAllStringSubmatch(m[2], -1) {
 			if looked++; !there[f[1]] {
-				t.Errorf("%s has no function %s", m[1], f[1])
+				t.Errorf("%s has no function or type %s", m[1], f[1])
 			}
 		}
 	}

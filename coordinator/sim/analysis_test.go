@@ -11,6 +11,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// always returns a source that gives the same answer each time.
+func always(value float64, err error) sim.Source {
+	return func(*sim.World, string) (float64, error) { return value, err }
+}
+
 // analyzed is a world with a group of six whose rolls are judged by its rate of errors.
 func analyzed(answer sim.Source, change func(*store.Group)) *sim.World {
 	g := web(6)
@@ -56,21 +61,21 @@ func TestARollIsJudgedByNumbersFromOutside(t *testing.T) {
 		on     int           // instances on the new template then
 		is     string        // the roll: done, waits or back
 	}{
-		{name: "good", answer: func(*sim.World, string) (float64, error) { return 0.001, nil }, on: 6, is: "done"},
+		{name: "good", answer: always(0.001, nil), on: 6, is: "done"},
 		{name: "bad on the canaries", answer: func(w *sim.World, _ string) (float64, error) {
 			return float64(newWorking(w)) * 0.1, nil
 		}, is: "back"},
 		{name: "bad after the canaries", answer: func(w *sim.World, _ string) (float64, error) {
 			return max(0, float64(newWorking(w)-2)) * 0.1, nil
 		}, is: "back"},
-		{name: "bad before anything has changed", answer: func(*sim.World, string) (float64, error) { return 0.5, nil }, is: "waits"},
-		{name: "missing", answer: func(*sim.World, string) (float64, error) { return 0, missing }, is: "waits"},
+		{name: "bad before anything has changed", answer: always(0.5, nil), is: "waits"},
+		{name: "missing", answer: always(0, missing), is: "waits"},
 		{
-			name: "missing without canaries", answer: func(*sim.World, string) (float64, error) { return 0, missing }, change: noCanary,
+			name: "missing without canaries", answer: always(0, missing), change: noCanary,
 			is: "waits",
 		},
 		{
-			name: "good without canaries", answer: func(*sim.World, string) (float64, error) { return 0.01, nil }, change: noCanary,
+			name: "good without canaries", answer: always(0.01, nil), change: noCanary,
 			on: 6, is: "done",
 		},
 		{name: "missing once the canaries are there", answer: func(w *sim.World, _ string) (float64, error) {

@@ -71,7 +71,7 @@ func TestContestOfRivals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e := f.Everyday; e.Requests < agents || e.Applied < agents/2 || e.Etcd.Memory == 0 ||
+			if e := f.Everyday; e.Requests <= 0 || e.Applied <= 0 || e.Etcd.Memory == 0 ||
 				e.Judges.Memory == 0 || e.Agents.Memory == 0 || e.Machine <= 0 {
 				t.Errorf("everyday: %+v", e)
 			}
