@@ -51,6 +51,7 @@ type Instance struct {
 	Dead     bool   `json:"dead,omitempty"`
 	Boot     string `json:"boot,omitempty"`     // the machine's boot when the instance got healthy last
 	Relaunch int    `json:"relaunch,omitempty"` // how many of its group's relaunches it has gone through
+	Ailing   bool   `json:"ailing,omitempty"`   // it failed its checks when it got its template in its place
 	// Upgrade is another version that its agent is offered; nil: none.
 	Upgrade *AgentUpgrade `json:"upgrade,omitempty"`
 	// hash of what its agent is to have applied: see InstanceSpec.ConfigHash

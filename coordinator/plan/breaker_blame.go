@@ -19,8 +19,9 @@ func (d *healing) blameTemplate() {
 	if b == nil {
 		return
 	}
-	if r == nil || r.Blamed != "" || good == nil || good.Template == d.hash || !d.mayAct() || d.now.Before(d.s.GraceEnd) {
-		b.Doubt = nil
+	if r == nil || r.Blamed != "" || good == nil || good.Template == d.hash || b.Since.Before(r.Since) || !d.mayAct() ||
+		d.now.Before(d.s.GraceEnd) {
+		b.Doubt = nil // what failed before the roll began is no reason against it: it may be the fix
 		return
 	}
 	count := d.failsBeside(good.Template)
@@ -56,7 +57,7 @@ func (d *healing) failsBeside(good string) int {
 			case m.Record.Drilled(d.now) || m.gone():
 			case m.failsChecks() && !wanted:
 				return 0
-			case m.failsChecks() && m.phase.Fills() && sl.well == 0 && !m.updating():
+			case m.saysItFails() && !m.Record.Ailing && sl.well == 0 && !m.updating():
 				fails[m.Record.Zone]++
 			case m.Record.Template == good && m.healthy():
 				works[m.Record.Zone] = true
@@ -70,6 +71,13 @@ func (d *healing) failsBeside(good string) int {
 		}
 	}
 	return count
+}
+
+// saysItFails reports whether a member's own report shows that it fails. A restart that the
+// provider does not carry out, and an agent that reports nothing, say nothing about a template.
+func (m *member) saysItFails() bool {
+	return m.failsChecks() && (m.phase == store.Running || m.phase == store.Checking) && reportIsCurrent(m.Instance) &&
+		!m.Report.Record.Healthy
 }
 
 // slowestFailure is how long checks take at most to notice that what they check has broken.

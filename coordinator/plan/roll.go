@@ -430,6 +430,7 @@ func (d *roll) renewed(m *member) func(*store.Instance) {
 		spot := r.Spec.Spot // the machine keeps its capacity type
 		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
 		r.Spec.Spot, r.Awaits = spot, nil
+		r.Ailing = m.failsChecks()
 		r.Config = r.Spec.ConfigHash()
 		if r.Config != was && r.Config == m.Report.Record.Config {
 			r.Config = fmt.Sprintf("%s-%d", r.Config, m.Modified)

@@ -99,6 +99,9 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 	if w.Size < size && growsOnly {
 		w.Size = size // so far as memory alone tells
 	}
+	if load.Left == 0 {
+		w.Settling = w.Size
+	}
 	return w
 }
 

@@ -40,3 +40,17 @@ func (n Next) String() string {
 
 // MarshalText makes it one text in JSON and YAML.
 func (n Next) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText reads what MarshalText writes, as clients of the API do. Which commands only show
+// something is not in it.
+func (n *Next) UnmarshalText(text []byte) error {
+	*n = nil
+	for way := range strings.SplitSeq(string(text), " | ") {
+		kind := Advice
+		if strings.HasPrefix(way, "leasehold ") {
+			kind = Command
+		}
+		*n = append(*n, Remedy{way, kind})
+	}
+	return nil
+}
