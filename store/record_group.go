@@ -288,6 +288,7 @@ type Rollout struct {
 	Doubt   *Timer `json:"doubt,omitempty"`
 	Doubted string `json:"doubted,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
+	Retried bool   `json:"retried,omitempty"` // an operator has: the breaker no longer stops it
 	// Back names the template from which it leads back, if the coordinator began it (ROLL-5).
 	Back string `json:"back,omitempty"`
 	// FallbackUnusable is why the last good template can no longer be used.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -100,8 +101,13 @@ func (p Place) explainOwn(ctx context.Context, r Record, err error) error {
 	if hint == "" {
 		return err
 	}
-	return problem("correct the address, then run leasehold server; or empty "+p.Dir+" and begin again with --address",
-		"%s; %s", err, hint)
+	next := "if that is another host, correct the address, then run leasehold server; or empty " + p.Dir +
+		" and begin again with --address"
+	var known *services.Problem
+	if errors.As(err, &known) && known.Next != "" {
+		next = known.Next + "; " + next
+	}
+	return problem(next, "%s; %s", err, hint)
 }
 
 // enter prepares the host's directory and, on the first start of a host that joins, makes it a

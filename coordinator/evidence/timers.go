@@ -46,7 +46,7 @@ func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Dura
 		return whole
 	}
 	passed := now.UTC().Sub(t.Timer.Start)
-	if t.Name == store.TimerProgress {
+	if t.Name == store.TimerProgress || t.Name == store.TimerBlame {
 		passed = e.led(t.Timer.Start, now)
 	}
 	return min(whole, max(0, whole-passed))

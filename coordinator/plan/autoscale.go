@@ -46,6 +46,9 @@ func (d *scaler) follow() {
 	} else {
 		next := *old
 		d.scale = &next
+		if old.Divided == 0 && old.Shrunk != nil {
+			next.Grew = true // a record of a release before: what it has grown to must not shrink at once
+		}
 	}
 	s := d.scale
 	s.Size = d.spec.Size

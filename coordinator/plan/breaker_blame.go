@@ -19,9 +19,10 @@ func (d *healing) blameTemplate() {
 	if b == nil {
 		return
 	}
-	if r == nil || r.Blamed != "" || good == nil || good.Template == d.hash || b.Since.Before(r.Since) || !d.mayAct() ||
-		d.now.Before(d.s.GraceEnd) {
-		b.Doubt = nil // what failed before the roll began is no reason against it: it may be the fix
+	off := r == nil || r.Blamed != "" || r.Retried || good == nil || good.Template == d.hash || !d.mayAct()
+	// what failed before the roll began is no reason against it: it may be the fix
+	if off || b.Since.Before(r.Since) || d.storms.storm != nil || d.now.Before(d.s.GraceEnd) {
+		b.Doubt = nil
 		return
 	}
 	count := d.failsBeside(good.Template)
@@ -48,14 +49,14 @@ func (d *healing) blameTemplate() {
 
 // failsBeside counts the slots in which an instance of the wanted template fails its checks, in
 // zones where an instance of the good template works. It is 0 if any instance of another template
-// fails its checks: then the cause may be something that all of them depend on.
+// fails its checks or is lost: then the cause may be something that all of them depend on.
 func (d *healing) failsBeside(good string) int {
 	works, fails := map[string]bool{}, map[string]int{}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
 			switch wanted := m.Record.Template == d.hash; {
 			case m.Record.Drilled(d.now) || m.gone():
-			case m.failsChecks() && !wanted:
+			case !wanted && (m.failsChecks() || m.failing()):
 				return 0
 			case m.saysItFails() && !m.Record.Ailing && sl.well == 0 && !m.updating():
 				fails[m.Record.Zone]++

@@ -108,7 +108,7 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 	case n == 0 && more:
 		return
 	case n == 0 && stopped:
-		d.roll.rollout.Failed = false
+		d.roll.rollout.Failed, d.roll.rollout.Retried = false, true
 		clearBlame(d.roll.rollout)
 		d.tell("ROLL-5", effect(store.EffectRollGoesOn), orderedBy(r.Record.By))
 		d.roll.advance()

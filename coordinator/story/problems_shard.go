@@ -61,7 +61,7 @@ func settingProblems(st *Shard, now time.Time) []Problem {
 			What: fmt.Sprintf("a setting in etcd is refused: %s: %s: must be %s; the last good value stays in force, "+
 				"and the default (%s) for coordinators that started since",
 				e.Path, e.Value, e.Allowed, st.Shard.Record.Settings.Value(e.Path)),
-			Next: run("leasehold config set " + e.Path + "=VALUE").or(inspect("leasehold config show")),
+			Next: run("leasehold config set " + e.Path + "=VALUE").or(run("leasehold config show")),
 		})
 	}
 	found = append(found, compactionProblems(st)...)
