@@ -196,7 +196,7 @@ func checkTimeFields() []Field {
 			"How long it may take.", every,
 			func(c *Check) Duration { return c.Timeout },
 			func(c *Check, d Duration) bool {
-				// of what is wrong the interval tells
+				// a wrong interval has an error of its own
 				fits := d.D() <= c.Interval.D()-time.Second || c.Interval.D() < time.Second
 				return d.D() >= time.Second && d.D() <= time.Minute && fits
 			}),

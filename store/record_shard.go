@@ -140,8 +140,8 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 	return s
 }
 
-// Served records when the shard last had a leader. From it the next leader computes for how long
-// there was none: timers of registration do not run in that time (SAFE-13).
+// Served is the value of the key served: when a leader last worked. From it the next leader
+// computes for how long there was none: timers of registration do not run in that time (SAFE-13).
 type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`

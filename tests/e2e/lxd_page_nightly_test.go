@@ -28,7 +28,7 @@ type lxdPage struct {
 	page, heading string
 	host          string            // the address of the host in the section's network
 	size          int               // of the group
-	edits         map[string]string // besides those of every such section
+	edits         map[string]string // besides the edits of every such section
 }
 
 // heals carries the section out on the LXD that tests share. The section says what each command
