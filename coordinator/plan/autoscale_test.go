@@ -71,8 +71,8 @@ func TestLongDrainsHoldUpNoGrowth(t *testing.T) {
 	}
 }
 
-// Load that moves to a new instance counts once: of what it tells counts what it bore already when
-// the others told theirs last.
+// Load that moves to a new instance counts once: of the instance's reported load, only the share
+// counts that it had when the others reported theirs last.
 //
 // proves AUTO-2
 func TestLoadThatMovesCountsOnce(t *testing.T) {
