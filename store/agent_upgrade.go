@@ -35,7 +35,7 @@ const AgentFetchTime = 7 * time.Minute
 // AgentUpgrade is an offer of another version to an instance's agent.
 type AgentUpgrade struct {
 	Version   string   `json:"version"`
-	Token     string   `json:"token"` // tells this offer from others, in what the agent reports
+	Token     string   `json:"token"` // distinguishes this offer from others in the agent's report
 	Within    Duration `json:"within"`
 	Downgrade bool     `json:"downgrade,omitempty"`
 	// Installed: the agent reports this version, and has not proved yet that it works.

@@ -26,7 +26,7 @@ type Check struct {
 	Timeout            Duration `json:"timeout"`
 	UnhealthyThreshold int      `json:"unhealthy_threshold"` // results in a row
 	HealthyThreshold   int      `json:"healthy_threshold"`
-	Optional           bool     `json:"optional,omitempty"` // it is told, and makes no instance unhealthy
+	Optional           bool     `json:"optional,omitempty"` // it is shown, and makes no instance unhealthy
 }
 
 // HTTPCheck asks a web server.

@@ -196,7 +196,7 @@ func checkTimeFields() []Field {
 			"How long it may take.", every,
 			func(c *Check) Duration { return c.Timeout },
 			func(c *Check, d Duration) bool {
-				// of what is wrong the interval tells
+				// a wrong interval has an error of its own
 				fits := d.D() <= c.Interval.D()-time.Second || c.Interval.D() < time.Second
 				return d.D() >= time.Second && d.D() <= time.Minute && fits
 			}),
@@ -206,7 +206,8 @@ func checkTimeFields() []Field {
 		checkField("healthy_threshold", "integer", "2", "2 to 10, or 0 for the default",
 			"So many passes in a row make it pass.", every,
 			func(c *Check) int { return c.HealthyThreshold }, threshold),
-		checkField("optional", "boolean", "false", "true or false", "It is told, and makes no instance unhealthy.",
+		checkField("optional", "boolean", "false", "true or false",
+			"A failure of it is shown, and makes no instance unhealthy.",
 			every, func(c *Check) bool { return c.Optional }, eitherWay),
 	}
 }

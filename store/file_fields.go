@@ -109,7 +109,7 @@ func fileFields() []Field {
 			func(f *File) any { return f.Settle },
 			func(f *File) bool {
 				if f.Template == "" {
-					return f.Settle == 0 || f.Kind() == "" // the kind tells what is wrong
+					return f.Settle == 0 || f.Kind() == "" // the kind says what is wrong
 				}
 				return f.Settle.D() >= time.Second && f.Settle.D() <= time.Hour
 			}),
@@ -210,7 +210,7 @@ func (g *Group) fileErrors() []*FieldError {
 		}
 		t, err := filetemplate.Parse(f.Template)
 		if err != nil {
-			continue // wrongTemplates tells
+			continue // wrongTemplates says so
 		}
 		if err := t.Check(g.Vars, min(max(g.Size, 2), mostSamplePeers)); err != nil {
 			e := templateError(i, err)

@@ -39,16 +39,17 @@ const (
 	followPart       = 30 * time.Second // one part of a listing, of which a quiet etcd answers some ten a second
 )
 
-// Follow keeps f informed of everything below those prefixes in wanted that lie in prefix (of all
-// that lies below prefix if wanted is empty), until ctx ends; it returns the cause of that.
+// Follow keeps f informed of everything below the prefixes in wanted that lie in prefix (of
+// everything below prefix if wanted is empty), until ctx ends; it returns why ctx ended.
 //
-// What is wanted is listed at one revision, from then on prefix is watched as a whole by one watch,
-// so that changes of different kinds of keys come in the order in which they happened. Changes of
-// what is not wanted are left out, yet the revision moves with them. Naming what is wanted is for
-// the listing's sake: the journal may hold 100,000 entries that are not needed. While one part is
-// read, f takes up the one before it: it is never all in memory as it was stored. A listing may
-// take as long as it likes, while its parts come: millions of keys are read from a slow store, too.
-// If the store forgets the revision meanwhile, f is interrupted, and all is listed again.
+// The wanted prefixes are listed at one revision. From then on one watch covers the whole of
+// prefix, so that changes of different kinds of keys come in the order in which they happened.
+// Changes of other keys are left out, yet the revision moves with them. Only the listing needs the
+// wanted prefixes: the journal may hold 100,000 entries that are not needed. While one part is
+// read, f takes up the one before it: the stored form is never in memory as a whole. A listing may
+// take any time while its parts arrive, so that millions of keys can be read from a slow store,
+// too. If the store forgets the revision meanwhile, f is interrupted, and everything is listed
+// again.
 //
 // When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f
 // is interrupted, and everything is listed again, after 50ms at first and up to 2s when that keeps

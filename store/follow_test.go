@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// told is what a follower has been told.
+// told is what a follower has received.
 type told struct {
 	stale       bool // interrupted, or never begun
 	revision    store.Revision
@@ -28,7 +28,7 @@ type told struct {
 	lastBreak   time.Time
 }
 
-// cache is a follower that keeps what it is told, and checks the order in which it is told.
+// cache is a follower that keeps what it receives, and checks the order.
 type cache struct {
 	t     *testing.T
 	apply func() // called in Apply, if set
@@ -40,7 +40,7 @@ type cache struct {
 
 func newCache(t *testing.T) *cache { return &cache{t: t, told: told{stale: true}} }
 
-// now returns what it has been told so far.
+// now returns what it has received so far.
 func (p *cache) now() told {
 	p.mu.Lock()
 	defer p.mu.Unlock()

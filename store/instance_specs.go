@@ -6,9 +6,9 @@ import "encoding/json"
 const ProviderNone = "none"
 
 // InstanceSpecs reads the records of many instances. Nearly all of a group are made from the same
-// spec, which is most of a record: it is read once, and held once in memory. Who is given a record
-// changes nothing that its spec refers to. The zero value is ready. It is not safe for concurrent
-// use.
+// spec, which is most of a record: it is read once, and held once in memory. A caller must not
+// change what the spec of a record refers to. The zero value is ready. It is not safe for
+// concurrent use.
 type InstanceSpecs struct {
 	// By their JSON: those read in this generation and in the one before. A long-lived process sees
 	// many templates, and forgets what it did not read for a generation.

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Keys spells the keys of one shard. It is the only place that knows how.
+// Keys builds the keys of one shard. No other code does.
 type Keys struct{ root string }
 
 // Root is the prefix under which every shard lives.
 const Root = "/leasehold/"
 
-// KeysOf spells the keys of the shard with this name.
+// KeysOf builds the keys of the shard with this name.
 func KeysOf(shard string) Keys { return Keys{root: Root + shard + "/"} }
 
 // Prefix is everything of the shard.
@@ -90,7 +90,7 @@ func (k Keys) Gone(key string) string {
 	return k.root + KindGone + "/" + strings.TrimPrefix(key, k.root)
 }
 
-// OfGone returns the key that a note below gone/ speaks of. The name is what Split returns for the
+// OfGone returns the key that a note below gone/ is about. The name is what Split returns for the
 // note.
 func (k Keys) OfGone(name string) string { return k.root + name }
 
@@ -114,8 +114,8 @@ func EventTime(at time.Time) string { return at.UTC().Format("20060102T150405.00
 // Of returns the prefix of all keys of a kind.
 func (k Keys) Of(kind string) string { return k.root + kind + "/" }
 
-// Split takes a key of this shard apart: its kind, and its name below that ("" for the shard,
-// served and backup keys). It fails for a key outside the shard.
+// Split splits a key of this shard: its kind, and its name below that ("" for the shard, served and
+// backup keys). It fails for a key outside the shard.
 func (k Keys) Split(key string) (kind, name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, k.root)
 	if !ok || rest == "" {
@@ -125,7 +125,7 @@ func (k Keys) Split(key string) (kind, name string, ok bool) {
 	return kind, name, true
 }
 
-// SplitSlot takes the name of a slot's key apart.
+// SplitSlot splits the name of a slot's key.
 func SplitSlot(name string) (group string, n int, ok bool) {
 	group, num, found := strings.Cut(name, "/")
 	if !found {

@@ -39,7 +39,7 @@ type BlockedFacts struct {
 	Down          int `json:"max_unavailable,omitempty"`
 	DownUsed      int `json:"unavailable_used,omitempty"`
 
-	Flag bool   `json:"flag,omitempty"` // its meaning is told at the kind
+	Flag bool   `json:"flag,omitempty"` // see the kind for its meaning
 	Text string `json:"text,omitempty"` // a provider's error or an operator's words
 
 	Balancer BalancerState `json:"balancer,omitempty"` // how load balancer Name has the instance

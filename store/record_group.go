@@ -312,7 +312,9 @@ type PastSpec struct {
 	Good     bool      `json:"good,omitempty"` // the whole group was healthy with it
 }
 
-// Turn is written by every change of a group that uses its budgets, and compared by the next.
+// Turn is the value of turns/<group>, the right to the next change of a group that uses its
+// budgets. Each such change compares the key and writes it, so that two of them cannot both use the
+// whole budget.
 type Turn struct {
 	Schema   int    `json:"schema"`
 	Rule     string `json:"rule"`

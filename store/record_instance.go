@@ -94,7 +94,7 @@ type Doom struct {
 // Drain is an instance's leaving: its work goes elsewhere before its machine goes (DRAIN-1). It
 // ends by the end of the hook, an acknowledgement, or the timer.
 type Drain struct {
-	Token string `json:"token"` // tells this drain from others, in what the agent reports
+	Token string `json:"token"` // distinguishes this drain from others in the agent's report
 	Rule  string `json:"rule"`
 	Why   string `json:"why"`
 	Cause Cause  `json:"cause,omitzero"`
@@ -131,7 +131,7 @@ type Awaits struct {
 type Restart struct {
 	Level string    `json:"level"` // RestartWorkload or RestartMachine
 	Rule  string    `json:"rule"`
-	Token string    `json:"token"` // tells this restart from others, in what the agent reports
+	Token string    `json:"token"` // distinguishes this restart from others in the agent's report
 	Boot  string    `json:"boot"`  // the machine's boot before: the restart is repeated only while it reports (SAFE-8)
 	At    time.Time `json:"at"`
 	// the instance had failed and is being healed, also if a roll restarts it meanwhile

@@ -27,8 +27,8 @@ type Scale struct {
 	// Growths within the last scale.up.every, the oldest first: scale.up.step is for all of them
 	// together.
 	Growths []ScaleGrowth `json:"growths,omitempty"`
-	// Divided is among how many instances the load was divided at the last look. Left are those that
-	// have left since, while the others may not tell their load yet.
+	// Divided is the number of instances among which the load was divided at the last look. Left
+	// are the instances that have left since, while the others may not report their load yet.
 	Divided int         `json:"divided,omitempty"`
 	Left    []ScaleLeft `json:"left,omitempty"`
 	Shrunk  *Timer      `json:"shrunk,omitempty"` // no shrinking before

@@ -43,7 +43,7 @@ type Alive struct {
 	Replica  string      `json:"replica"`
 	Lease    string      `json:"lease"` // as etcdctl prints it
 	BootID   string      `json:"boot_id"`
-	Epoch    uint64      `json:"epoch"`
+	Epoch    uint64      `json:"epoch"` // number of the agent's stream; the highest wins (DET-18)
 	State    StreamState `json:"state"`
 	Goodbye  Goodbye     `json:"goodbye,omitempty"` // with state left
 	Why      string      `json:"why,omitempty"`     // what made it overdue or lost

@@ -140,8 +140,8 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 	return s
 }
 
-// Served records when the shard last had a leader. From it the next leader computes for how long
-// there was none: timers of registration do not run in that time (SAFE-13).
+// Served is the value of the key served: when a leader last worked. From it the next leader
+// computes for how long there was none: timers of registration do not run in that time (SAFE-13).
 type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
@@ -327,7 +327,7 @@ type Replica struct {
 	Believes   []string  `json:"believes,omitempty"` // fingerprints of the authorities
 	CA         string    `json:"ca,omitempty"`       // PEM of their certificates, for machines that are set up by hand
 	Waits      *Waits    `json:"waits,omitempty"`    // nil: it serves the shard
-	// agents without a record that it does not keep below strays/: they are too many
+	// agents without a record that it only counts, as there are too many to note below strays/
 	Unnoted int `json:"unnoted,omitempty"`
 	// how far its clock is ahead of the leader's, if that is a second or more
 	ClockOff Duration `json:"clock_off,omitempty"`

@@ -385,7 +385,7 @@ func TestInstanceSpecHasAllOfTheGroup(t *testing.T) {
 	}
 }
 
-// distinguish gives a value something to be told apart by.
+// distinguish makes a value differ from others.
 func distinguish(v reflect.Value, n int) {
 	switch v.Kind() {
 	case reflect.String:

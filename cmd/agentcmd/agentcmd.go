@@ -158,7 +158,7 @@ func openNotices(stateDir string, log *slog.Logger) (notices, evacuation *notice
 	return notices, evacuation, nil
 }
 
-// runWatched runs the agent, and tells systemd that it is ready and that its loop turns.
+// runWatched runs the agent, and notifies systemd that it is ready and that its loop turns.
 func runWatched(ctx context.Context, a *agent.Agent, service supervised.Service) error {
 	service.Ready()
 	watching, end := context.WithCancel(ctx)

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/supervised"
 )
 
-// An agent that is told to end as a trial ends becomes neither the new version nor its own program
-// again: neither would know of the signal. The outcome of the trial stands.
+// An agent that receives a signal to end as a trial ends becomes neither the new version nor its
+// own program again: neither would know of the signal. The outcome of the trial stands.
 //
 // proves PROV-7, DET-8
 func TestToldToEndAsATrialEnds(t *testing.T) {

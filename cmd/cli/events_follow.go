@@ -38,8 +38,8 @@ func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, 
 	}
 }
 
-// followSilence is how long nothing may arrive, with progress due every second, before the operator
-// is told.
+// followSilence is how long nothing may arrive, with progress due every second, before the command
+// says so.
 const followSilence = 5 * time.Second
 
 // followOnce shows new entries until the watch ends, and returns the revision up to which

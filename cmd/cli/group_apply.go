@@ -152,7 +152,7 @@ func (s *Session) warnOfBroken(ch change) {
 }
 
 // refuseIfDeleting refuses a change to a group that is being deleted: the change would be lost with
-// it, although the operator was told that it was applied. A dry run only warns.
+// the group, although the command reported it as applied. A dry run only warns.
 func (s *Session) refuseIfDeleting(ch change, look bool) error {
 	switch {
 	case !ch.after.Deleting:

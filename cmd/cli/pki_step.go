@@ -62,11 +62,11 @@ func cutOffByPromote(f pki.Files, seen trustSeen) (cut []cutOff) {
 			})
 		}
 	}
-	told := newest(seen.replicas)
+	latest := newest(seen.replicas)
 	for _, a := range seen.agents {
 		trust, _ := a.said()
 		switch {
-		case trusting[trust], a.told(told):
+		case trusting[trust], a.getsPresentTrust(latest):
 		case a.newcomer():
 			cut = append(cut, cutOff{
 				a.id,
@@ -94,11 +94,11 @@ func cutOffByRetire(f pki.Files, seen trustSeen, now time.Time) (cut []cutOff) {
 			})
 		}
 	}
-	told := newest(seen.replicas)
+	latest := newest(seen.replicas)
 	for _, a := range seen.agents {
 		_, certificate := a.said()
 		switch {
-		case a.told(told):
+		case a.getsPresentTrust(latest):
 		case a.newcomer():
 			cut = append(cut, cutOff{a.id, "has not registered yet, and may get a certificate of the old authority"})
 		case certificate == nil:
@@ -113,9 +113,9 @@ func cutOffByRetire(f pki.Files, seen trustSeen, now time.Time) (cut []cutOff) {
 	return cut
 }
 
-// told reports whether the instance is newer than the replicas' records and has not registered: its
-// machine gets the replicas' present trust with its bootstrap document.
-func (a agentSeen) told(replicas store.Revision) bool {
+// getsPresentTrust reports whether the instance is newer than the replicas' records and has not
+// registered: its machine gets the replicas' present trust with its bootstrap document.
+func (a agentSeen) getsPresentTrust(replicas store.Revision) bool {
 	return a.newcomer() && replicas > 0 && (!a.called || a.created > replicas)
 }
 

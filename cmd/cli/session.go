@@ -22,7 +22,7 @@ type Session struct {
 	command  string    // the command's name, such as "group scale"
 	st       store.Store
 	close    func() error
-	waited   bool          // the user was told that the command waits for etcd
+	waited   bool          // the user knows that the command waits for etcd
 	answers  *bufio.Reader // reader for answers; shared, since it reads ahead
 	api      *requestOfAPI // nil: a command, not an API request
 }
@@ -94,15 +94,15 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
 	defer cancel()
 	if s.env.StderrTerminal && !s.waited {
-		told := make(chan struct{})
+		printed := make(chan struct{})
 		timer := time.AfterFunc(300*time.Millisecond, func() {
-			defer close(told)
+			defer close(printed)
 			fmt.Fprintf(s.env.Stderr, "%s\n",
 				s.aside().Dim("waiting for etcd at "+strings.Join(s.flags.Endpoints, ", ")+" …"))
 		})
 		defer func() {
 			if !timer.Stop() {
-				<-told
+				<-printed
 				s.waited = true
 			}
 		}()

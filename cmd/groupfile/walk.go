@@ -142,7 +142,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			w.mismatch(value, f.Path, "must be a whole number, "+f.Allowed)
 			return nil, false
 		}
-		if !plainDigits.MatchString(value.Value) {
+		if !yamlfile.InPlainDigits(value.Value) {
 			w.mismatch(value, f.Path, "must be "+f.Allowed+", in plain digits")
 			return nil, false
 		}
@@ -156,7 +156,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 		return json.Number(value.Value), true
 	case "integer or percentage":
 		var a store.Amount
-		written := value.Tag == "!!int" && plainDigits.MatchString(value.Value) || value.Tag == "!!str" &&
+		written := value.Tag == "!!int" && yamlfile.InPlainDigits(value.Value) || value.Tag == "!!str" &&
 			strings.HasSuffix(value.Value, "%")
 		if value.Kind != yaml.ScalarNode || !written || a.UnmarshalText([]byte(value.Value)) != nil {
 			w.mismatch(value, f.Path, "must be a whole number or a percentage like 25%, "+f.Allowed)
@@ -208,10 +208,6 @@ func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	}
 	return "", false
 }
-
-// plainDigits matches a whole number that every YAML reader parses the same way: 010 is 10 to some
-// and 8 to others.
-var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
 // plainNumber matches a number as JSON writes it, without an exponent.
 var plainNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})(\.[0-9]{1,9})?$`)

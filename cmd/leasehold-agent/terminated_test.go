@@ -59,8 +59,9 @@ func (b box) upgradedTo(program string) (public string, reads func() (finish fun
 	}
 }
 
-// An installed agent that is about to become the version that it was upgraded to is told to end.
-// The other program would not know: this one ends in order, with the workload of the run before.
+// An installed agent that is about to become the version that it was upgraded to receives a signal
+// to end. The other program would not know: this one ends in order, with the workload of the run
+// before.
 //
 // proves PROV-7, DET-8
 func TestToldToEndBeforeItBecomesTheUpgradedVersion(t *testing.T) {

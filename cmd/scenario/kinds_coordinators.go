@@ -23,7 +23,7 @@ func coordinatorKinds() []Kind {
 	}
 }
 
-const most = 24 * time.Hour
+const longestTrouble = 24 * time.Hour
 
 func readLeaderDies(f *fields) (text, time.Duration, func(*stage) string) {
 	back := f.length("back", "30s", time.Second, longest, "Time until it is up again.")
@@ -54,7 +54,7 @@ func readResigns(*fields) (text, time.Duration, func(*stage) string) {
 }
 
 func readFreezes(f *fields) (text, time.Duration, func(*stage) string) {
-	d := f.length("for", "10s", time.Second, most, "How long.")
+	d := f.length("for", "10s", time.Second, longestTrouble, "How long.")
 	return says("the leader is paused"), d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.FreezeLeader(d, 0)
@@ -63,7 +63,7 @@ func readFreezes(f *fields) (text, time.Duration, func(*stage) string) {
 }
 
 func readBlind(f *fields) (text, time.Duration, func(*stage) string) {
-	d := f.length("for", "10s", time.Second, most, "How long.")
+	d := f.length("for", "10s", time.Second, longestTrouble, "How long.")
 	relist := f.flag("relist", "Whether the leader then lists everything again, instead of reading the changes.")
 	return says("the leader's watch is silent"), d, func(st *stage) string {
 		was := st.w.Leader()
@@ -73,7 +73,7 @@ func readBlind(f *fields) (text, time.Duration, func(*stage) string) {
 }
 
 func readClock(f *fields) (text, time.Duration, func(*stage) string) {
-	by := f.length("by", "10m", -most, most, "How far the clock is ahead; negative: behind.")
+	by := f.length("by", "10m", -longestTrouble, longestTrouble, "How far the clock is ahead; negative: behind.")
 	return says("another replica leads, whose clock is wrong by " + words(by)), 0, func(st *stage) string {
 		st.w.Resign(by)
 		return ""
@@ -81,7 +81,7 @@ func readClock(f *fields) (text, time.Duration, func(*stage) string) {
 }
 
 func readEtcd(f *fields) (text, time.Duration, func(*stage) string) {
-	d := f.length("for", "30s", time.Second, most, "How long.")
+	d := f.length("for", "30s", time.Second, longestTrouble, "How long.")
 	drops := f.number("drops", 0, 0, 100_000, "How many leases have expired when it is back.")
 	return says("etcd is unreachable"), d, func(st *stage) string {
 		st.w.StopEtcd(d, drops)

@@ -52,7 +52,7 @@ func (p *part) keep(ctx context.Context) error {
 		why, err := p.once(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // it was asked to end
 		case !p.served && why.What != "":
 			return problem(why.Next, "%s", why.What)
 		case !p.served:

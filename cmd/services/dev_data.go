@@ -54,7 +54,7 @@ func (d *Dev) makeDataDir() (dir string, err error) {
 	return dir, nil
 }
 
-// isUsual reports whether commands find the settings without being told.
+// isUsual reports whether commands find the settings by themselves.
 func (w *devWorld) isUsual() bool {
 	usual, err := DevDataDir()
 	return err == nil && DevSettings(w.dir) == DevSettings(usual)

@@ -13,9 +13,11 @@ import (
 // mostExact is the largest whole number that JSON represents exactly.
 const mostExact = 1 << 53
 
-// plainDigits matches a whole number that every YAML reader parses the same way: 010 is 10 to some
-// and 8 to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
+
+// InPlainDigits reports whether text is a whole number that every YAML reader parses the same way:
+// 010 is 10 to some and 8 to others.
+func InPlainDigits(text string) bool { return plainDigits.MatchString(text) }
 
 // Value reads a value of any shape, for callers that do not know its schema, in its JSON form. It
 // converts nothing: only plain numbers are numbers.
@@ -45,7 +47,7 @@ func (r *Reader) Value(path string, value *yaml.Node) any {
 	case "!!bool":
 		return strings.EqualFold(value.Value, "true")
 	case "!!int":
-		if n, err := strconv.ParseInt(value.Value, 10, 64); err == nil && plainDigits.MatchString(value.Value) &&
+		if n, err := strconv.ParseInt(value.Value, 10, 64); err == nil && InPlainDigits(value.Value) &&
 			-mostExact <= n && n <= mostExact {
 			return n
 		}

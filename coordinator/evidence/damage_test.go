@@ -27,7 +27,7 @@ func (w *world) recorded(counted int, ids ...string) {
 	})
 }
 
-// told tells damage as key, kind, slot.
+// told returns the damage as key, kind, slot.
 func told(t *testing.T, list []store.Damaged) map[string]int {
 	t.Helper()
 	out := map[string]int{}

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What is told in the same order at the same times shows the same, to the byte.
+// The same input in the same order at the same times gives the same snapshot, to the byte.
 func TestSnapshotDependsOnNoChance(t *testing.T) {
 	first := ""
 	for range 10 {

@@ -14,7 +14,8 @@ func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 	}
 }
 
-// tally reports whether a group with losses has to be planned again.
+// tally records the losses of groups, and reports whether groups with losses have to be planned
+// again.
 func (e *Evidence) tally(tallies map[string]plan.Tally) (turned bool) {
 	storm, calm := e.tallied.Storm(), e.tallied.Calm()
 	for group, now := range tallies {

@@ -76,7 +76,7 @@ func TestAGroupWaitsForItsOwnWrite(t *testing.T) {
 	w.takeAll()
 	rev := w.content.Revision
 	w.evidence.Wrote("a", rev+2)
-	w.evidence.Wrote("a", rev+1) // an earlier write is told later
+	w.evidence.Wrote("a", rev+1) // an earlier write is reported later
 	w.evidence.LookAgain("a", w.now)
 	for _, c := range []struct {
 		more    int64

@@ -39,7 +39,7 @@ func TestADrillStopsNoUpgrade(t *testing.T) {
 }
 
 // A new wave to a version is not stopped by what agents reported of it before. What they report
-// later stops it, also where an agent before has told no token.
+// later stops it, also if an agent reported no token before.
 //
 // proves PROV-7
 func TestANewWaveForgivesWhatWasBefore(t *testing.T) {

@@ -186,8 +186,8 @@ func (d *scaler) withGrowth(list []store.ScaleGrowth, size int, every time.Durat
 	return list
 }
 
-// wished adds a wish to those that count still, and drops those that do not. One that none before
-// is smaller than takes their place. A wish that stands is renewed: where the newest is old, the
+// wished adds a wish to those that still count, and drops the others. The new wish replaces all
+// earlier ones that are not larger. A wish that stands is renewed: if the newest one is old, the
 // load was not judged since, and the present size is taken for wished.
 func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	window := d.spec.Scale.Complete().Down.Window.D()
@@ -284,18 +284,18 @@ func (d *scaler) load() scale.Load {
 				d.wake(due)
 				starts = true
 				for i, t := range targets {
-					if value, told := d.tells(m, t.Metric); told && t.From == "" {
+					if value, known := d.reported(m, t.Metric); known && t.From == "" {
 						value *= d.shareThen(d.now.Sub(since), m.ReportSeen.Sub(since))
 						load.Metrics[i].Warming = append(load.Metrics[i].Warming, value)
 					}
 				}
 			default:
 				for i, t := range targets {
-					value, told := load.Metrics[i].Outside.Value, t.Per == store.PerInstance
+					value, known := load.Metrics[i].Outside.Value, t.Per == store.PerInstance
 					if t.From == "" {
-						value, told = d.tells(m, t.Metric)
+						value, known = d.reported(m, t.Metric)
 					}
-					if told {
+					if known {
 						load.Metrics[i].Sum += value
 						load.Metrics[i].Warm++
 						warm[i] = true
@@ -321,26 +321,27 @@ func (d *scaler) load() scale.Load {
 	return load
 }
 
-// addLeaving adds what an instance tells that drains.
+// addLeaving adds the reported load of an instance that drains.
 func (d *scaler) addLeaving(load *scale.Load, m *member) {
 	for i, t := range d.spec.Scale.Targets {
-		if value, told := d.tells(m, t.Metric); told && t.From == "" {
+		if value, known := d.reported(m, t.Metric); known && t.From == "" {
 			load.Metrics[i].Leaving += value
 		}
 	}
 }
 
-// shareThen is how much of what an instance tells it bore already when the others told their load
-// last: that is up to a report ago, and a mean of a minute. Load that has moved to it since is in
-// their numbers still, and would count twice. The instance is healthy for a while, and has told its
-// number when it was so for another.
-func (d *scaler) shareThen(healthy, told time.Duration) float64 {
+// shareThen returns the share of an instance's reported load that it already had when the other
+// instances reported theirs: up to one report interval ago, as a mean of a minute. The other
+// instances' numbers still include load that has moved to this instance since then, so it would
+// count twice. The instance has been healthy for the first duration, and had been so for the second
+// one when it reported.
+func (d *scaler) shareThen(healthy, healthyThen time.Duration) float64 {
 	then := min(loadMean, healthy-d.loadLate())
-	told = min(loadMean, told)
-	if then <= 0 || told <= 0 {
+	healthyThen = min(loadMean, healthyThen)
+	if then <= 0 || healthyThen <= 0 {
 		return 0
 	}
-	return min(1, then.Seconds()/told.Seconds())
+	return min(1, then.Seconds()/healthyThen.Seconds())
 }
 
 // outside is what is known of a number from outside; nothing, of a metric that agents report.
@@ -364,9 +365,9 @@ func (d *scaler) outside(t *store.ScaleTarget) (o scale.Outside) {
 	return o
 }
 
-// tells is what a member tells of a metric, if that is fresh. A bare zero is what an agent reports
-// that could not measure.
-func (d *scaler) tells(m *member, metric string) (value float64, told bool) {
+// reported returns a member's value of a metric, if it is fresh. An agent that could not measure a
+// metric reports a bare zero.
+func (d *scaler) reported(m *member, metric string) (value float64, known bool) {
 	if m.ReportSeen.IsZero() || d.now.Sub(m.ReportSeen) > loadFresh {
 		return 0, false
 	}

@@ -71,8 +71,8 @@ func TestLongDrainsHoldUpNoGrowth(t *testing.T) {
 	}
 }
 
-// Load that moves to a new instance counts once: of what it tells counts what it bore already when
-// the others told theirs last.
+// Load that moves to a new instance counts once: of the instance's reported load, only the share
+// counts that it had when the others reported theirs last.
 //
 // proves AUTO-2
 func TestLoadThatMovesCountsOnce(t *testing.T) {
@@ -167,7 +167,7 @@ func TestWhichLoadCounts(t *testing.T) {
 		}
 		m := &member{Instance: &Instance{ReportSeen: test.seen}}
 		m.Report.Record.Host.Windows = []store.HostWindow{w}
-		value, told := draftWith(func(d *draft) { d.now = epoch }).scaler.tells(m, test.metric)
+		value, told := draftWith(func(d *draft) { d.now = epoch }).scaler.reported(m, test.metric)
 		if told != (test.want > 0 || w.CPUIdle || w.NetworkIdle) || told && value != test.want {
 			t.Errorf("%s: %v, %t; want %v", name, value, told, test.want)
 		}

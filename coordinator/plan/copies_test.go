@@ -19,7 +19,7 @@ func TestCopiesOfAnInstance(t *testing.T) {
 		paused  bool
 		copies  []Copy
 		removed string // the machine that is asked to be removed
-		blocked string // the reason that is told
+		blocked string // the reported reason
 	}{
 		{"none", store.Running, false, nil, "", ""},
 		{"made and given up", store.Running, false, []Copy{foreign, spare}, "b", "c"},

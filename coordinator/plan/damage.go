@@ -197,8 +197,8 @@ func (d *status) countRecords(st *store.Status) {
 }
 
 // sameRecords reports whether the status need not be written for its count of records. A count from
-// before a release is written again: otherwise records that the operator acknowledged could not be
-// told from later losses.
+// before a release is written again: otherwise nothing would distinguish records that the operator
+// acknowledged from later losses.
 func (d *status) sameRecords(a, b *store.Status) bool {
 	if (a.Records == nil) != (b.Records == nil) || a.Records != nil && *a.Records != *b.Records {
 		return false

@@ -78,7 +78,8 @@ func TestWhatAHoldForDamageSays(t *testing.T) {
 	}
 }
 
-// A lost record of an instance on demand is told, and stops nothing in the group: it had no slot.
+// A lost record of an instance on demand is reported, and stops nothing in the group: it had no
+// slot.
 //
 // proves SAFE-15, REC-2
 func TestALostInstanceOnDemandIsToldAlone(t *testing.T) {

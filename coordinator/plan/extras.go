@@ -64,7 +64,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			due = store.Later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
 		}
 		due = store.Later(due, s.GraceEnd)
-		if !x.Gone { // its agent is told to stop because of the note, and is no stray
+		if !x.Gone { // the note makes its agent stop: it is no stray
 			due = store.Later(due, s.UnnotedUntil)
 		}
 		if now.Before(due) {

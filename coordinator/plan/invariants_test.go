@@ -154,8 +154,8 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 	}
 }
 
-// stepIsRecorded: the record tells what the action tells, and since when (REC-15). What an action
-// adds about a replacement is told by the replacement's record.
+// stepIsRecorded: the record says what the action says, and since when (REC-15). What an action
+// adds about a replacement is in the replacement's record.
 func (w *world) stepIsRecorded(s *Snapshot, a *Action, old store.Versioned[store.Instance], next store.Instance) {
 	last := next.Last
 	if last.Rule == "" || last.What == "" || last.Why == "" || last.Revision != s.Revision ||

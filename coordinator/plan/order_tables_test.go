@@ -349,7 +349,7 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 	}
 }
 
-// Orders for the shard are told with who gave them.
+// The entry of an order for the shard names the operator.
 //
 // proves DRAIN-3, REC-16
 func TestWhatAnOrderForTheShardTells(t *testing.T) {
@@ -364,7 +364,7 @@ func TestWhatAnOrderForTheShardTells(t *testing.T) {
 	}
 }
 
-// What an emptied group waits for is told once, however many wait.
+// What an emptied group waits for is reported once, however many wait.
 //
 // proves HEAL-7, REC-11
 func TestWhatHoldsUpManyIsToldOnce(t *testing.T) {
@@ -412,7 +412,7 @@ func TestAnAdoptionWaitsForItsSlot(t *testing.T) {
 	}
 }
 
-// A failure that makes a slot flap, or has it given up, is told by the rule for it.
+// A failure that makes a slot flap, or has it given up, is reported under the rule for it.
 //
 // proves FLAP-1, FLAP-3
 func TestByWhichRuleASlotWaits(t *testing.T) {

@@ -84,9 +84,9 @@ func (d *removals) provedGone(m *member) *ending {
 // vanished reports whether the machine of an instance that is being deleted is gone although no
 // removal of it succeeded. A provider may remove a machine and never answer within the call's
 // time-out; its Lists then are the only proof. Without an answer one List is not enough, nor are a
-// few that may be wrong together. The agent was told to stop, so its silence proves nothing here.
-// The machine must be absent for orphan_grace, from Lists that include every machine whose agent
-// reports.
+// few that may be wrong together. The agent's wanted state is to stop, so its silence proves
+// nothing here. The machine must be absent for orphan_grace, from Lists that include every machine
+// whose agent reports.
 func (d *removals) vanished(m *member) bool {
 	failed, see := m.Calls.RemovalFailed, m.Sighting
 	if see.Listed || failed.IsZero() || !see.Begun.After(failed) || see.Sure < 2 || m.Alive.Present() {

@@ -336,8 +336,8 @@ func TestARollCountsTheUnhealthy(t *testing.T) {
 	}
 }
 
-// A restart is over when the one who was asked says so, or another boot is seen; what was seen is
-// told.
+// A restart is over when the provider or agent that was asked says so, or another boot is seen; the
+// entry says what was seen.
 //
 // proves HEAL-1, SAFE-8
 func TestWhenARestartHasHappened(t *testing.T) {

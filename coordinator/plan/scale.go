@@ -77,9 +77,9 @@ func (sl *slot) leaver() string {
 	return sl.Record.Vacated.Instance
 }
 
-// filledFor is what the next instance in the slot is made for: what the one before left it for. One
-// that left for another's sake is missing now, as if it had failed. A dead one comes first, so that
-// healing does not wait behind a roll (REC-9).
+// filledFor returns the reason for which the next instance in the slot is made: why the last
+// instance left it. An instance that left for another's sake is missing now, as if it had failed. A
+// dead instance comes first, so that healing does not wait behind a roll (REC-9).
 func (sl *slot) filledFor() store.Purpose {
 	if slices.ContainsFunc(sl.members, (*member).dead) {
 		return store.PurposeHeal

@@ -178,7 +178,7 @@ func (g *Group) Sources() []string {
 // Due maps the timers of a record, by name, to their ends on our clock: SAFE-13.
 type Due map[string]time.Time
 
-// Tally counts the losses of groups, for the storm of a shard (SAFE-2).
+// Tally counts losses: of one group or, added up, of several, for the storm of a shard (SAFE-2).
 type Tally struct {
 	Lost   int // instances that were lost or became suspect within the window
 	Now    int // instances lost, or held back from that by the grace alone, since whenever
@@ -240,7 +240,7 @@ type Instance struct {
 	MemberCalls []MemberCalls // of the record's memberships, in the same order
 }
 
-// Sighting is what the newest complete List says of an instance's machine.
+// Sighting is what the newest complete List shows of an instance's machine.
 type Sighting struct {
 	Begun   time.Time // start of that List; zero: there was none yet
 	Listed  bool

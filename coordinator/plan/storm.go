@@ -74,7 +74,7 @@ func (m *member) awaitsGrace() bool {
 	return m.judgment.Verdict == store.Suspect && m.judgment.Cause.Kind == store.CauseGrace
 }
 
-// lostSince is since when a member that is missed, or whose stream is in trouble, has been so.
+// lostSince returns since when a member has been missed, or its stream in trouble.
 func (m *member) lostSince() time.Time {
 	switch {
 	case !m.Alive.Present():
@@ -229,7 +229,7 @@ func (d *storms) begin(ofGroup bool, shard Tally) {
 	d.tell("SAFE-2", effect(store.EffectStorm), why)
 }
 
-// end has what is still lost taken up bit by bit.
+// end ends a storm: what is still lost is replaced bit by bit.
 func (d *storms) end(how store.Cause) {
 	t := d.timer(d.spec.Storm.Cooldown.D())
 	d.storm.EndedCause, d.storm.Ended = reason.Recorded(how), reason.Short(how)
@@ -238,8 +238,9 @@ func (d *storms) end(how store.Cause) {
 	d.tell("SAFE-2", effect(store.EffectStormOver), how)
 }
 
-// afterStorm forgets a storm once all that it left was taken up. One that an operator has ended is
-// remembered for as long as there are as many losses: else it would begin again at once.
+// afterStorm forgets a storm once everything that it left is taken up. A storm that an operator has
+// ended is remembered for as long as there are as many losses: otherwise it would begin again at
+// once.
 func (d *storms) afterStorm() {
 	if due := d.ends(d.g.Due, store.TimerResume, d.storm.Resume); d.now.Before(due) {
 		d.wake(due)
@@ -281,10 +282,11 @@ func (d *storms) holds(m *member) bool {
 	return true
 }
 
-// probes reports whether a lost member is the one that is replaced to see whether that helps. One
-// at a time is: the next when the replacement of the last is healthy and the lost one is gone, so
-// that no group stays frozen for good. Nothing is done for it before it is recorded that it is the
-// one: else the next plan, were that not written, would take another for the first.
+// probes reports whether a lost member is the probe: the one that is replaced to see whether that
+// helps. There is one probe at a time: the next one follows when the replacement of the last is
+// healthy and the lost member is gone, so that no group stays frozen for good. Nothing is done for
+// a probe before the status records which member it is: if that write failed, the next plan could
+// choose another one.
 func (d *storms) probes(m *member) bool {
 	if d.storm.Probe == m.ID() {
 		recorded := d.g.Status.Record.Storm

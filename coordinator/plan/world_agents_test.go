@@ -32,9 +32,9 @@ type agent struct {
 	notice    *store.Notice
 	busy      *bool     // what it says of its workload; nil: nothing
 	hookFrom  time.Time // when the hook of its drain began
-	refuses   bool      // it does not do what it is told
+	refuses   bool      // it does not carry out its wanted state
 	host      store.HostReport
-	loadAt    time.Time // when it told its load last
+	loadAt    time.Time // when it last reported its load
 	loadless  bool      // it tells none
 
 	version string               // of the agent
@@ -53,7 +53,7 @@ func (w *world) agentDue(id string, a *agent) {
 	switch {
 	case !a.registered && !a.registersAt.IsZero() && !w.now.Before(a.registersAt) && a.silentFrom.IsZero():
 		a.registered, a.started = true, w.now
-		w.apply(a, &in.Record) // it is told with its first answer
+		w.apply(a, &in.Record) // its first answer says so
 		w.report(id)
 	case a.registered && !a.returnsAt.IsZero() && !w.now.Before(a.returnsAt):
 		a.returnsAt = time.Time{}

@@ -25,7 +25,7 @@ type machine struct {
 type work struct {
 	term     int
 	at       time.Time // when it is done
-	begun    bool      // it happens even under the next leader, who is told nothing
+	begun    bool      // it happens even under the next leader, which knows nothing of it
 	instance string    // whose machine is made
 	do       func(told bool)
 }

@@ -54,7 +54,7 @@ type world struct {
 	crashes   bool            // every workload that is started ends at once
 	hidden    map[string]bool // machines that the provider forgets to list
 	// load is what the group's instances share (cpu and network), or have each (memory); nil:
-	// nothing is told.
+	// nothing is reported.
 	load map[string]float64
 }
 
@@ -79,7 +79,7 @@ type calm struct{}
 func (calm) happens(string, int) bool                 { return false }
 func (calm) wait(string, time.Duration) time.Duration { return 0 }
 
-// What the leader of a world is told of its provider and of replicas.
+// What the leader of a world knows of its provider and of replicas.
 const (
 	CallTimeout = 20 * time.Second
 	Consistency = 4 * time.Second

@@ -26,7 +26,7 @@ type agent struct {
 	up       bool // it is running
 	frozen   bool
 	cut      bool // it reaches no coordinator
-	retired  bool // it was told that its instance is gone
+	retired  bool // it has received that its instance is gone
 	open     bool // its stream is open, and reports arrive
 	excused  bool // its stream is closed through no fault of its own
 	known    bool // its gateway considers the stream open

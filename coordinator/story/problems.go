@@ -26,6 +26,13 @@ type Problem struct {
 	Over      bool         `json:"over,omitempty"` // it is over, and shown for a while
 }
 
+// dayProblems are problems of the daily operation of a shard, which share a rule (DAY-3).
+type dayProblems []Problem
+
+func (p *dayProblems) addf(about string, next Next, what string, args ...any) {
+	*p = append(*p, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
+}
+
 // How long a past event stays a problem, and how long an order may be pending before it is one.
 const (
 	disturbanceShown = 10 * time.Minute

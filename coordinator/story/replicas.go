@@ -21,22 +21,20 @@ const (
 // replicaProblems returns what is wrong with the replicas, as they and the leader report it
 // (DAY-3).
 func replicaProblems(st *Shard, now time.Time) []Problem {
-	var found []Problem
-	add := func(about string, next Next, what string, args ...any) {
-		found = append(found, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
-	}
+	var found dayProblems
 	served := st.Served.Record
 	if st.Leads && st.Served.Present() {
 		switch age := now.Sub(served.At); {
 		case age >= servedLate:
-			add(st.Leader.Record.Replica, advise("check the leader's host, etcd's disks, and whether the clocks agree"),
+			found.addf(st.Leader.Record.Replica,
+				advise("check the leader's host, etcd's disks, and whether the clocks agree"),
 				"it leads and has not noted for %s that it works, which it does every 10s", reason.Span(age))
 		case age <= -clockAhead:
-			add(served.Replica, advise("set the clocks by NTP, of this machine and of the coordinators"),
+			found.addf(served.Replica, advise("set the clocks by NTP, of this machine and of the coordinators"),
 				"its clock is ahead of this machine's by %s: times and ages are wrong by as much", reason.Span(-age))
 		}
 		if took := served.Took.D(); took >= slowWrite {
-			add("etcd", advise("give etcd a disk of its own; "+
+			found.addf("etcd", advise("give etcd a disk of its own; "+
 				"etcd's metric etcd_disk_wal_fsync_duration_seconds says how slow it is"),
 				"it took %s at best to write one key, in the last minute", took.Round(10*time.Millisecond))
 		}
@@ -51,7 +49,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 	found = append(found, AuthorityProblems(here, now)...)
 	for _, r := range store.SeeReplicas(served.Replicas, here, now) {
 		if st.Leads && r.At.Before(now) && !present(here, r.ID) {
-			add(r.ID, advise("start it again; one that is gone for good is forgotten after a day"),
+			found.addf(r.ID, advise("start it again; one that is gone for good is forgotten after a day"),
 				"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 		}
 	}
@@ -61,10 +59,10 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			if off < 0 {
 				which = "behind"
 			}
-			add(r.ID, advise("set both clocks by NTP"), "its clock is %s %s the leader's", off.Abs(), which)
+			found.addf(r.ID, advise("set both clocks by NTP"), "its clock is %s %s the leader's", off.Abs(), which)
 		}
 		if r.OtherAgents > 0 {
-			add(r.ID, advise(otherAgentsNext(st.Groups)),
+			found.addf(r.ID, advise(otherAgentsNext(st.Groups)),
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}

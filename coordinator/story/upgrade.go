@@ -1,7 +1,6 @@
 package story
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,22 +73,20 @@ func (r release) before(o release) bool {
 func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade {
 	to := release.Version
 	u := Upgrade{To: to, Unchecked: release.Formats == nil, Against: []Problem{}, Steps: []Step{}}
-	against := func(about string, next Next, what string, args ...any) {
-		u.Against = append(u.Against, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
-	}
+	against := (*dayProblems)(&u.Against)
 	wanted, known := releaseOf(to)
 	if !known {
-		against(to, advise("name a release with --to"),
+		against.addf(to, advise("name a release with --to"),
 			"it is no release, like v0.9.0: nothing can be said of what it goes with")
 	}
 	compare := func(about, version string) {
 		switch is, ok := releaseOf(version); {
 		case !ok:
-			against(about, advise("install a release"), "its version %s is no release: nothing can be said of what it goes with",
-				reason.OneLine(version))
+			against.addf(about, advise("install a release"),
+				"its version %s is no release: nothing can be said of what it goes with", reason.OneLine(version))
 		case !known:
 		case is.apart(wanted):
-			against(about, advise("go by the releases between, one minor number at a time"),
+			against.addf(about, advise("go by the releases between, one minor number at a time"),
 				"it is of %s, and only neighbouring minor releases run side by side", version)
 		default:
 			u.Down = u.Down || wanted.before(is)
@@ -156,34 +153,31 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 // notNow returns what prevents an upgrade now, for any version: a condition that a restart would
 // make worse.
 func notNow(st *Shard, now time.Time) []Problem {
-	var found []Problem
-	add := func(about string, next Next, what string, args ...any) {
-		found = append(found, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
-	}
+	var found dayProblems
 	if len(st.Replicas) == 0 || !st.Leads {
-		add(st.Name, inspect("leasehold status"), "no coordinator leads the shard")
+		found.addf(st.Name, inspect("leasehold status"), "no coordinator leads the shard")
 	}
 	if st.Shard.Record.Hold != nil {
-		add(st.Name, run("leasehold release"), "the shard is on hold")
+		found.addf(st.Name, run("leasehold release"), "the shard is on hold")
 	}
 	for _, r := range st.Replicas {
 		if w := r.Record.Waits; w != nil {
-			add(r.Record.ID, inspect("leasehold status"), "it decides nothing: %s", reason.OneLine(w.Why))
+			found.addf(r.Record.ID, inspect("leasehold status"), "it decides nothing: %s", reason.OneLine(w.Why))
 		}
 	}
 	if st.Etcd != nil {
 		for _, m := range st.Etcd.All {
 			switch {
 			case m.Down != "":
-				add(m.Title(), advise("start etcd there first"),
+				found.addf(m.Title(), advise("start etcd there first"),
 					"it does not answer: the restart of another member could lose the quorum")
 			case m.Learner:
-				add(m.Title(), advise("wait until it is promoted"), "it is a learner, and counts for no quorum yet")
+				found.addf(m.Title(), advise("wait until it is promoted"), "it is a learner, and counts for no quorum yet")
 			}
 		}
 	}
 	if at := st.Backup.Record.At; at.IsZero() || now.Sub(at) >= 24*time.Hour {
-		add(st.Name, run("leasehold backup FILE"), "there is no backup of the last day")
+		found.addf(st.Name, run("leasehold backup FILE"), "there is no backup of the last day")
 	}
 	return found
 }

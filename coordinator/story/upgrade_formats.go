@@ -29,21 +29,19 @@ type Newer struct {
 }
 
 // against returns what of a shard the release could not read or speak to.
-func (f Formats) against(st *Shard, found Found) (all []Problem) {
-	add := func(about string, next Next, what string, args ...any) {
-		all = append(all, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
-	}
+func (f Formats) against(st *Shard, found Found) []Problem {
+	var all dayProblems
 	if n := slices.DeleteFunc(slices.Clone(found.Newer), func(n Newer) bool { return n.Schema <= f.Schema }); len(n) > 0 {
 		more := ""
 		if len(n) > 1 {
 			more = fmt.Sprintf(", and %d more records are newer", len(n)-1)
 		}
-		add(n[0].Key, advise("stay with the release that wrote it, or go to a newer one"),
+		all.addf(n[0].Key, advise("stay with the release that wrote it, or go to a newer one"),
 			"it has schema %d, and this release reads up to %d%s: it would neither change nor overwrite them", n[0].Schema,
 			f.Schema, more)
 	}
 	if old := f.tooOld(st, found.Agents); len(old) > 0 {
-		add("agents", advise("upgrade them first, to a release between"),
+		all.addf("agents", advise("upgrade them first, to a release between"),
 			"%s of %s cannot speak version %d of the protocol, which this release needs: it would refuse them, and leave "+
 				"their instances alone", reason.Counted(len(old), "agent", "agents"), strings.Join(versionsOf(old), ", "), f.Oldest)
 	}
@@ -57,10 +55,10 @@ func (f Formats) against(st *Shard, found Found) (all []Problem) {
 		switch {
 		case !ok || !known:
 		case is.major == will.major && will.minor > is.minor+1:
-			add("host "+v.Record.ID, advise("go by a release of Leasehold between"),
+			all.addf("host "+v.Record.ID, advise("go by a release of Leasehold between"),
 				"its etcd is %s, this release's is %s, and etcd takes one minor number at a time", m.Version, f.Etcd)
 		case is.major != will.major || will.minor < is.minor:
-			add("host "+v.Record.ID, advise("etcdctl downgrade enable, as etcd's guide says, or stay"),
+			all.addf("host "+v.Record.ID, advise("etcdctl downgrade enable, as etcd's guide says, or stay"),
 				"its etcd is %s, this release's is %s, and etcd does not go back by itself", m.Version, f.Etcd)
 		}
 	}

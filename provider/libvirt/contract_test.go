@@ -1,7 +1,6 @@
 package libvirt
 
 import (
-	"flag"
 	"testing"
 	"time"
 
@@ -11,20 +10,14 @@ import (
 	"github.com/leasehold/leasehold/provider/libvirt/libvirttest"
 	"github.com/leasehold/leasehold/provider/providertest"
 	"github.com/leasehold/leasehold/provider/suite"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // atOnce is how many tests run at the same time: much of their time they wait for libvirt.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			panic(err)
-		}
-	}
+	tier.AtOnce(atOnce)
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,7 +1,6 @@
 package lxd
 
 import (
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,20 +14,14 @@ import (
 	"github.com/leasehold/leasehold/provider/lxd/lxdtest"
 	"github.com/leasehold/leasehold/provider/providertest"
 	"github.com/leasehold/leasehold/provider/suite"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // atOnce is how many tests run at the same time: nearly all of their time they wait for LXD.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			panic(err)
-		}
-	}
+	tier.AtOnce(atOnce)
 	goleak.VerifyTestMain(m)
 }
 

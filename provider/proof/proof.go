@@ -9,8 +9,10 @@ package proof
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,6 +34,38 @@ type Result struct {
 	Why     []string // why it failed or is not proved
 	Took    time.Duration
 }
+
+// Cases are the promises of a suite, in order, each with the case that plays it on a subject.
+type Cases[Subject any] = []struct {
+	Promise string
+	Play    func(Subject)
+}
+
+// Promises returns the names of a suite's promises, in order.
+func Promises[Subject any](suite Cases[Subject]) []string {
+	names := make([]string, len(suite))
+	for i, c := range suite {
+		names[i] = c.Promise
+	}
+	return names
+}
+
+// Check plays one promise of a suite. play makes a subject, plays a case on it and returns what was
+// found.
+func Check[Subject any](
+	ctx context.Context, suite Cases[Subject], promise string, play func(func(Subject)) *Findings,
+) Result {
+	for _, c := range suite {
+		if c.Promise == promise {
+			begun := time.Now()
+			return play(c.Play).result(ctx, promise, begun)
+		}
+	}
+	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
+}
+
+// Word returns a word that no other case uses, for its IDs.
+func Word() string { return strings.ToLower(rand.Text()[:10]) }
 
 // Findings are the findings of a case. The zero value is ready.
 type Findings struct {
@@ -95,8 +129,8 @@ func (f *Findings) Await(ctx context.Context, every, patience time.Duration, loo
 	}
 }
 
-// Result returns the result for a promise. An interrupted suite proves nothing.
-func (f *Findings) Result(ctx context.Context, promise string, begun time.Time) Result {
+// result returns the result for a promise. An interrupted suite proves nothing.
+func (f *Findings) result(ctx context.Context, promise string, begun time.Time) Result {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := Result{Promise: promise, Outcome: Proved, Took: time.Since(begun)}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/proof"
 )
 
 func capabilities(s *subject) {
@@ -298,7 +299,7 @@ func deleteAgain(s *subject) {
 func deleteOfAnotherShard(s *subject) {
 	s.create(s.instance(1))
 	before := s.awaitState(s.instance(1), provider.StateRunning)
-	stranger := "sh" + word()
+	stranger := "sh" + proof.Word()
 	if err := s.p.Stop(s.ctx(), stranger, s.instance(1), 10*time.Second); err != nil {
 		s.Errorf("Stop: %v", err)
 	}
@@ -449,7 +450,7 @@ func consoleIsKept(s *subject) {
 	s.create(s.instance(1))
 	m := s.awaitState(s.instance(1), provider.StateRunning)
 	for name, of := range map[string][2]string{
-		"another shard's":    {"sh" + word(), s.instance(1)},
+		"another shard's":    {"sh" + proof.Word(), s.instance(1)},
 		"one that never was": {s.shard, s.instance(0)},
 	} {
 		if tail, err := c.Console(s.ctx(), of[0], of[1]); !errors.Is(err, provider.ErrNotFound) || len(tail) > 0 {

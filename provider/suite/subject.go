@@ -2,10 +2,8 @@ package suite
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +30,6 @@ type findings struct {
 	cancels []context.CancelFunc
 }
 
-func word() string { return strings.ToLower(rand.Text()[:10]) }
-
 // instance returns an ID of this case, which is new to every provider.
 func (s *subject) instance(n int) string { return fmt.Sprintf("%s-%d", s.word, n) }
 
@@ -47,7 +43,7 @@ func (s *subject) zone() string {
 // ofAnotherShard returns the same provider for an unrelated shard.
 func (s *subject) ofAnotherShard() *subject {
 	other := *s
-	other.shard = "sh" + word()
+	other.shard = "sh" + proof.Word()
 	s.shards = append(s.shards, other.shard)
 	return &other
 }
@@ -85,11 +81,11 @@ func Request(shard, instance, zone string, t provider.Template) provider.CreateR
 	return provider.CreateRequest{
 		Template: t,
 		Zone:     zone,
-		Call:     word(),
+		Call:     proof.Word(),
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Slot: 1, Zone: zone, Shard: shard,
 			ShardName:    "test",
-			Coordinators: []string{"127.0.0.1:1"}, JoinToken: "token-" + word(),
+			Coordinators: []string{"127.0.0.1:1"}, JoinToken: "token-" + proof.Word(),
 			ReportInterval: "1s", ReconnectMin: "1s", ReconnectMax: "5s", StopTimeout: "10s",
 		},
 	}

@@ -29,10 +29,7 @@ type Harness struct {
 }
 
 // promises are the cases of the suite, in order.
-var promises = []struct {
-	name string
-	test func(*subject)
-}{
+var promises = proof.Cases[*subject]{
 	{"Capabilities", capabilities},
 	{"CreateMakesATaggedMachine", createTags},
 	{"CreateTwiceMakesOne", createTwice},
@@ -57,13 +54,7 @@ var promises = []struct {
 }
 
 // Promises returns the names of the promises, in order.
-func Promises() []string {
-	names := make([]string, len(promises))
-	for i, p := range promises {
-		names[i] = p.name
-	}
-	return names
-}
+func Promises() []string { return proof.Promises(promises) }
 
 // Outcome is the suite's result for one promise.
 type Outcome = proof.Outcome
@@ -86,15 +77,11 @@ func Check(ctx context.Context, h Harness, promise string) Result {
 	if h.Poll == 0 {
 		h.Poll = 5 * time.Millisecond
 	}
-	for _, p := range promises {
-		if p.name == promise {
-			begun := time.Now()
-			s := &subject{Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word()}
-			s.run(p.test)
-			return s.Result(ctx, promise, begun)
-		}
-	}
-	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
+	return proof.Check(ctx, promises, promise, func(test func(*subject)) *proof.Findings {
+		s := &subject{Harness: h, findings: &findings{}, base: ctx, shard: "sh" + proof.Word(), word: "t" + proof.Word()}
+		s.run(test)
+		return &s.Findings
+	})
 }
 
 // run plays a case, and deletes its machines.

@@ -41,7 +41,7 @@ func lockDir(dir string) (*dirLock, error) {
 	if err := lock.sign(); err != nil {
 		return nil, errors.Join(explainDir(dir, err), lock.release())
 	}
-	// An etcd that was started by hand knows nothing of our file. It locks its database.
+	// An etcd that was started by hand does not use our file. It locks its database.
 	if err := probeDatabase(dir); err != nil {
 		return nil, errors.Join(err, lock.release())
 	}

@@ -110,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// splitListen takes the address apart. etcd binds to IP addresses alone.
+// splitListen splits the address. etcd binds to IP addresses alone.
 func splitListen(listen string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(listen)
 	if err != nil {
@@ -190,7 +190,7 @@ func startAt(ctx context.Context, cfg Config, host, port string) (*Server, error
 	}
 }
 
-// settings spells the configuration as etcd wants it.
+// settings returns the configuration in etcd's form.
 func (s *Server) settings(cfg Config, address string, last *lastError) *embed.Config {
 	e := embed.NewConfig()
 	e.Name = memberName

@@ -38,9 +38,9 @@ func subject(txn store.Txn) string {
 	return txn.Writes[0].Key
 }
 
-// request spells a transaction as etcd wants it. If the conditions do not hold it fetches their
-// keys, without the values, at the revision at which they were compared: that tells which ones
-// failed.
+// request translates a transaction into etcd's form. If the conditions do not hold, it fetches
+// their keys, without the values, at the revision at which they were compared: this shows which
+// conditions failed.
 func request(txn store.Txn) (*pb.TxnRequest, error) {
 	if err := txn.Validate(); err != nil {
 		return nil, err

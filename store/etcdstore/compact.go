@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Compact has etcd forget what was before a revision. It returns when that is decided; the room is
-// made in the background, a piece at a time, so that no request waits for it.
+// Compact makes etcd discard its history before a revision. It returns when that is decided; etcd
+// frees the space in the background, a piece at a time, so that no request waits for it.
 func (s *Store) Compact(ctx context.Context, before store.Revision) (err error) {
 	client := s.data
 	if s.cfg.Compactor != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Config says where etcd is and who we are to it. What is left zero has the default named beside
-// it.
+// Config says where etcd is and how we authenticate. A zero field has the default that is named
+// beside it.
 type Config struct {
 	Endpoints []string    // host:port or URL of each member's client port; at least one
 	TLS       *tls.Config // nil: not encrypted
@@ -24,8 +24,8 @@ type Config struct {
 
 	// DialTimeout is how long Open waits for the first answer (5s).
 	DialTimeout time.Duration
-	// WatchSilence is how long a watch may hear nothing, progress being asked for every second,
-	// before it is opened again, on another member if there is one (5s).
+	// WatchSilence is how long a watch may receive nothing, although it requests progress every
+	// second, before it is opened again, on another member if there is one (5s).
 	WatchSilence time.Duration
 
 	// RenewStreams is over how many streams renewals are spread (4).

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// denied: etcd refused who we are or what we asked for.
+// denied: etcd rejected our identity, or the identity has no right to the request.
 func denied(err error) bool { return denial(err) != nil }
 
 // denial returns which refusal it is; nil if it is none.
@@ -43,7 +43,7 @@ func loginEnded(err error) bool {
 	return errors.Is(etcdErr, rpctypes.ErrInvalidAuthToken) || errors.Is(etcdErr, rpctypes.ErrAuthOldRevision)
 }
 
-// refused: etcd said that it did not do what was asked, for a reason that may pass.
+// refused: etcd reported that it did not execute the request, for a reason that may pass.
 func refused(err error) bool {
 	err = rpctypes.Error(err)
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace) ||

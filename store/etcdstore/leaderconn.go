@@ -115,7 +115,7 @@ func (l *leaderConn) recheck() {
 	}
 }
 
-// run looks which member leads, at once, regularly and when asked to, until ctx ends.
+// run asks which member leads, at once, regularly and on request, until ctx ends.
 func (l *leaderConn) run(ctx context.Context) {
 	tick := time.NewTicker(l.every)
 	defer tick.Stop()

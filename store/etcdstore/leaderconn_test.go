@@ -258,7 +258,8 @@ func TestRenewalsStayWithTheLeader(t *testing.T) {
 	f := openStore(t, Config{Endpoints: []string{endpoints[follower]}})
 	eventually(t, "renewed through a follower", func() bool { _, err := f.Renew(ctx, l.ID); return err == nil })
 
-	// It is told of the leader, and renewals go there; told of the follower alone, it goes back.
+	// It learns of the leader, and renewals go there; when it learns of the follower alone, it goes
+	// back.
 	for _, at := range []int{third, follower} {
 		if err := f.Use([]string{endpoints[at]}); err != nil {
 			t.Fatal(err)

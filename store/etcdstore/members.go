@@ -29,9 +29,9 @@ type answer struct {
 	auth   bool // authentication is on
 }
 
-// AskMembers asks each endpoint, and each other member of the cluster at the address that the
-// cluster knows of it, how it is. It needs no right and no quorum. Members that do not answer are
-// in the result; if all are reached through loopback, a tunnel say, the others are not asked.
+// AskMembers asks each endpoint, and each other member of the cluster at its address in the
+// cluster's list, for its state. It needs no right and no quorum. Members that do not answer are in
+// the result; if all are reached through loopback, as through a tunnel, the others are not asked.
 func AskMembers(ctx context.Context, cfg Config) (store.Members, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -66,8 +66,8 @@ func (m *Members) Close() error {
 // answerTime is how long one member may take to say how it is.
 const answerTime = 2 * time.Second
 
-// List returns the members as one of them knows them: also without a quorum. Each is asked how it
-// is.
+// List returns the members as one of them knows them: also without a quorum. It asks each of them
+// for its state.
 func (m *Members) List(ctx context.Context) ([]Member, error) {
 	list, err := pb.NewClusterClient(m.client.ActiveConnection()).MemberList(ctx, &pb.MemberListRequest{},
 		grpc.WaitForReady(false))

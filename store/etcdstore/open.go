@@ -80,8 +80,8 @@ func (s *Store) Close() error {
 	return errors.Join(closeClient(s.data), closeClient(s.leases))
 }
 
-// Use goes on with these endpoints: the cluster has other members than when the store was opened.
-// What runs on a member that is still there goes on undisturbed.
+// Use switches to these endpoints: the cluster has other members than when the store was opened.
+// Work on a member that is still there continues undisturbed.
 func (s *Store) Use(endpoints []string) error {
 	if len(endpoints) == 0 {
 		return errors.New("use other endpoints: no endpoint given")
@@ -131,8 +131,8 @@ func (s *Store) newClient(ctx context.Context) (*clientv3.Client, error) {
 		DialTimeout: remaining, // bounds the password login
 		Context:     s.ctx,
 		Logger:      zap.NewNop(), // what matters of it comes back as errors
-		// A member that went silent is given up after 13 seconds. Less is not to be had: gRPC sends
-		// no ping more often than every 10 seconds, and etcd takes none more often than every 5.
+		// A silent member is given up after 13 seconds. A shorter time is not possible: gRPC sends
+		// no ping more often than every 10 seconds, and etcd accepts none more often than every 5.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		DialOptions: []grpc.DialOption{

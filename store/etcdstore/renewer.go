@@ -85,7 +85,7 @@ func (r *renewer) started() ([]*renewStream, error) {
 	return r.streams, nil
 }
 
-// use goes on with these endpoints.
+// use switches to these endpoints.
 func (r *renewer) use(endpoints []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 var (
 	// errStalled closes a stream that owes an answer for too long.
 	errStalled = errors.New("etcd does not answer renewals")
-	// errMoved closes a stream whose member is no longer the one to speak to.
+	// errMoved closes a stream because another member leads now.
 	errMoved = errors.New("etcd's leader moved")
 )
 
@@ -238,7 +238,7 @@ func (s *renewStream) setBroken(end func(error)) {
 	s.broken = end
 }
 
-// send sends what is queued until ctx ends or the stream breaks, which its receiver hears of as
+// send sends what is queued until ctx ends or the stream breaks; the receiver notices a break as
 // well.
 func (s *renewStream) send(ctx context.Context, stream pb.Lease_LeaseKeepAliveClient) {
 	var req pb.LeaseKeepAliveRequest

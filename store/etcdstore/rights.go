@@ -32,7 +32,7 @@ func OpenRights(ctx context.Context, cfg Config) (*Rights, error) {
 	defer stop()
 	client, err := s.newClient(ctx)
 	if err == nil {
-		// This needs no login: it tells whether one is needed.
+		// This needs no login: it shows whether one is needed.
 		if _, err = client.AuthStatus(ctx); err == nil {
 			return &Rights{store: s, client: client}, nil
 		}

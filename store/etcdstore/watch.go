@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	// errSilent ends a session that heard nothing for Config.WatchSilence.
+	// errSilent ends a session that received nothing for Config.WatchSilence.
 	errSilent = errors.New("no event and no progress notice")
 	// errTooEarly ends a session whose first revision is compacted while the one it needs is not.
 	errTooEarly = errors.New("began one revision too early")
@@ -92,13 +92,13 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// session watches until something ends it, and returns what.
+// session watches until something ends it, and returns the reason.
 //
-// It speaks etcd's protocol on a stream of its own and not through the etcd client's watcher. That
-// one resumes by itself, at the revision after the last one delivered, and etcd tells such a watch
-// of no progress until something is written: after every reconnection an idle watch would be
-// as silent as a broken one. It also reads on without bound while the consumer is busy. On a stream
-// of our own etcd keeps what is not taken, as history.
+// It speaks etcd's protocol on a stream of its own and does not use the etcd client's watcher. That
+// watcher resumes by itself, at the revision after the last one delivered, and etcd sends such a
+// watch no progress until something is written: after every reconnection an idle watch would be as
+// silent as a broken one. It also reads on without bound while the consumer is busy. On a stream of
+// our own, etcd keeps what is not read yet, as history.
 func (w *watch) session(parent context.Context) error {
 	// A member that knows no leader ends the stream instead of serving an old state.
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(parent))
@@ -112,7 +112,7 @@ func (w *watch) session(parent context.Context) error {
 	if err == nil {
 		err = stream.Send(w.request())
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // EOF: receiving tells why
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: receiving returns the reason
 		return watchError(firstOf(context.Cause(ctx), err))
 	}
 	var busy atomic.Bool // the consumer has not taken the last batch yet: more notices would only pile up
@@ -152,11 +152,12 @@ func (w *watch) session(parent context.Context) error {
 	}
 }
 
-// sameHistory says whether etcd still has the history that was delivered. If its data was lost and
-// then restored from a snapshot, or replaced by another copy, its revision may be higher than ours
-// and its cluster's ID the same: a watch that went on in it would never tell of what differs from
-// before (SAFE-3). So the newest value that was delivered is looked for at its own revision. If
-// that is compacted, nothing can be said; revisions that far back are compacted in most copies too.
+// sameHistory reports whether etcd still has the history that was delivered. If its data was lost
+// and then restored from a snapshot, or replaced by another copy, its revision may be higher than
+// ours and its cluster's ID the same: a watch that continued there would never report the
+// differences (SAFE-3). So sameHistory looks for the newest value that was delivered, at that
+// value's own revision. If that revision is compacted, nothing can be said; revisions that far back
+// are compacted in most copies too.
 func (w *watch) sameHistory(ctx context.Context) error {
 	if w.last.Key == "" {
 		return nil
@@ -206,7 +207,7 @@ func askForProgress(ctx context.Context, stream pb.Watch_WatchClient, busy *atom
 			continue
 		}
 		if err := stream.Send(ask); err != nil {
-			return // the session hears why when it receives
+			return // the session gets the reason when it receives
 		}
 	}
 }
@@ -252,8 +253,8 @@ func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 	return batch, nil
 }
 
-// watchError tells a refusal, which ends a watch for good, from what only interrupts it. A watch
-// that is refused on creation says so in text alone. A token that ran out is no refusal: the next
+// watchError distinguishes a refusal, which ends a watch for good, from an interruption. A watch
+// that is refused on creation says so in text alone. An expired token is no refusal: the next
 // session logs in again.
 func watchError(err error) error {
 	text := err.Error()

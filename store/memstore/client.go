@@ -17,7 +17,7 @@ type Store struct {
 	db *Database
 
 	// All under the database's lock:
-	deadlines    map[store.LeaseID]time.Time // of the leases, as this client last heard
+	deadlines    map[store.LeaseID]time.Time // of the leases, by the server's last answer to this client
 	cut          bool
 	stalled      bool
 	lostAnswers  int // so many commits are answered with ErrUnknown, although they happened
@@ -159,7 +159,7 @@ func (s *Store) Renew(ctx context.Context, id store.LeaseID) (store.Lease, error
 	return s.heard(l, from), nil
 }
 
-// heard notes what the server said of a lease. The database's lock is held.
+// heard records the server's answer for a lease. The database's lock is held.
 func (s *Store) heard(l *lease, from time.Time) store.Lease {
 	heard := store.Lease{ID: l.id, TTL: l.ttl, From: from}
 	s.deadlines[l.id] = heard.Ends()
@@ -182,7 +182,7 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	return nil
 }
 
-// Compact forgets history.
+// Compact discards history.
 func (s *Store) Compact(ctx context.Context, before store.Revision) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("compact: %w", err)

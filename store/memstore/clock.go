@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock is the time by which leases end and watches tell their progress.
+// Clock is the time by which leases end and watches send their progress.
 type Clock interface {
 	Now() time.Time
 	// AfterFunc calls f once, d from now.

@@ -79,7 +79,7 @@ func (db *Database) Close() {
 	db.running.Wait()
 }
 
-// apply makes the writes happen, with their leases, and tells the watches. db.mu is held, and the
+// apply executes the writes, with their leases, and notifies the watches. db.mu is held, and the
 // leases were checked.
 func (db *Database) apply(writes []store.Write) store.Revision {
 	for _, w := range writes {
@@ -101,7 +101,7 @@ func (db *Database) apply(writes []store.Write) store.Revision {
 	return db.history.revision
 }
 
-// commit returns a transaction as the server does it. db.mu is held.
+// commit executes a transaction as the server does. db.mu is held.
 func (db *Database) commit(txn store.Txn) (store.Revision, error) {
 	var failed []string
 	for _, c := range txn.Conditions {

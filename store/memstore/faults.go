@@ -48,9 +48,9 @@ func (f DatabaseFaults) ApplyAbandoned(apply bool) {
 	f.db.applyLate = apply
 }
 
-// Compact forgets the history before rev, or before the newest revision if rev is 0. Watches that
-// are well have got, or still get, what they were due; those that a fault keeps from delivering
-// find their revision compacted.
+// Compact discards the history before rev, or before the newest revision if rev is 0. A watch
+// without a fault still gets every change before that; a watch that a fault keeps from delivering
+// finds its revision compacted.
 func (f DatabaseFaults) Compact(rev store.Revision) error {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -60,7 +60,7 @@ func (f DatabaseFaults) Compact(rev store.Revision) error {
 	return f.db.compact(rev)
 }
 
-// compact forgets the history before rev. db.mu is held.
+// compact discards the history before rev. db.mu is held.
 func (db *Database) compact(rev store.Revision) error {
 	for w := range db.watches {
 		w.save()
@@ -95,7 +95,7 @@ func (f DatabaseFaults) ChangeLeader() {
 	}
 }
 
-// ChangeCluster makes the cluster another one, as far as Vitals tell.
+// ChangeCluster makes Vitals report another cluster.
 func (f DatabaseFaults) ChangeCluster() {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -144,8 +144,8 @@ func (f ConnectionFaults) StallWatches() { f.set(func(s *Store) { s.stalled = tr
 // ReleaseWatches ends StallWatches. The watches go on where they were.
 func (f ConnectionFaults) ReleaseWatches() { f.set(func(s *Store) { s.stalled = false }) }
 
-// LoseAnswer has the next commit fail with ErrUnknown although it happened, if its conditions held.
-// Asked for several times, it happens to as many commits.
+// LoseAnswer makes the next commit fail with ErrUnknown although it is executed, if its conditions
+// hold. Each call does this to one more commit.
 func (f ConnectionFaults) LoseAnswer() { f.set(func(s *Store) { s.lostAnswers++ }) }
 
 // LoseRequest has the next commit fail with ErrUnknown, and not happen.

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// history is every key at every revision since the last compaction. It knows nothing of leases'
-// ends, clients or time, and is not safe for concurrent use.
+// history is every key at every revision since the last compaction. It knows no leases, clients or
+// time, and is not safe for concurrent use.
 type history struct {
 	revision  store.Revision // the newest
 	compacted store.Revision // the oldest that can be listed

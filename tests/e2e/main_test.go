@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/tests/machines"
 	"github.com/leasehold/leasehold/tests/programs"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // The environment of this binary when it is started as another program than the tests.
@@ -47,14 +47,7 @@ func TestMain(m *testing.M) {
 		bury(os.Stdin)
 		return
 	}
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			panic(err)
-		}
-	}
+	tier.AtOnce(atOnce)
 	dir, err := os.MkdirTemp("", "leasehold-e2e-bin-")
 	if err != nil {
 		panic(err)

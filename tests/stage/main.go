@@ -1,23 +1,19 @@
 package stage
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // Main runs the tests of a package with shared programs, and returns the exit code. It builds the
-// programs first, unless there are some already, and removes them afterwards. parallel is how many
+// programs first, unless there are some already, and removes them afterwards. atOnce is how many
 // tests run at the same time, unless -parallel was given; "": Go's default.
 func Main(m *testing.M, atOnce string, programs **Programs) (code int) {
-	flag.Parse()
-	chosen := atOnce == ""
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			panic(err)
-		}
+	if atOnce != "" {
+		tier.AtOnce(atOnce)
 	}
 	if *programs != nil {
 		return m.Run()

@@ -11,7 +11,7 @@ type Curve struct {
 	Name   string
 	Length time.Duration
 	Steps  []Step
-	Silent []Span        // in which no machine tells its load
+	Silent []Span        // in which no machine reports its load
 	Boot   time.Duration // from a machine's request to its first work; 0: usualBoot
 }
 

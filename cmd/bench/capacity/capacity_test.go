@@ -177,7 +177,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What a store and this side spend is told for each thing that was done.
+// The result has what a store and this side use for each operation.
 func TestCostIsToldForEach(t *testing.T) {
 	db := database(t)
 	used := time.Duration(0)

@@ -87,7 +87,7 @@ func (c *Cloud) tell(to chan<- string, instance string) {
 	}
 }
 
-// Feed is the service that tells replicas what has changed.
+// Feed is the service that sends replicas what has changed.
 type Feed struct{ c *Cloud }
 
 // Changed returns the machines that changed after the given number of changes.

@@ -90,7 +90,7 @@ func TestAllSeeTheSameMachines(t *testing.T) {
 			t.Errorf("Delete of %s: %v", id, err)
 		}
 	}
-	told(t, c.Deleted, "b") // a had been told when it was stopped
+	told(t, c.Deleted, "b") // a was reported when it was stopped
 	for _, p := range []*Provider{one, two, one} {
 		lists(t, p, map[string]provider.State{"c": provider.StateRunning})
 	}

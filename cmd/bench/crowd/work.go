@@ -43,7 +43,7 @@ func (a *agent) wantWork(now time.Time, files *protocol.Files) {
 		return
 	}
 	w.due = now
-	if a.work != nil && a.work.version == w.file.GetVersion() { // told again by another stream
+	if a.work != nil && a.work.version == w.file.GetVersion() { // sent again on another stream
 		w.version, w.at, w.ends, w.due = a.work.version, a.work.at, a.work.ends, a.work.due
 	}
 	a.work, a.tail = &w, nil

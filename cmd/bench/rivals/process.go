@@ -48,7 +48,7 @@ func (r Role) Part(ctx context.Context, ready func(parts.Ready) error) error {
 	}
 	err = r.serve(ctx, detectorCalls{d}, ready, d.Run)
 	if ctx.Err() != nil {
-		err = nil // it was told to end
+		err = nil // we ended it
 	}
 	_ = d.Close() // its own context has ended
 	return err

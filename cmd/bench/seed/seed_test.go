@@ -148,7 +148,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	}
 }
 
-// The first write that fails is what is told, and no more are tried.
+// The first write that fails is reported, and no more are tried.
 func TestWritingEndsWithTheFirstError(t *testing.T) {
 	st := &failing{Store: database(t), after: 3}
 	_, err := Write(t.Context(), st, plan("bench-a", 100*store.MaxOps))

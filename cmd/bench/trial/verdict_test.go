@@ -148,8 +148,8 @@ func TestSomeOfManyAreNamedInOrder(t *testing.T) {
 	}
 }
 
-// A failure's lag is the time from when it failed until the instance was given up; what it had said
-// before is told beside it.
+// A failure's lag is the time from when it failed until the instance was given up; its earlier
+// states are shown beside it.
 func TestDetectionLag(t *testing.T) {
 	o := observing(t, "a", "b", "c", "d", "e")
 	h := &harm{

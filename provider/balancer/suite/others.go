@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/proof"
 )
 
 // proves LB-3, PROV-8
@@ -38,7 +39,7 @@ func anotherShardIsLeftAlone(s *subject) {
 	one, two := s.start("one"), s.start("two")
 	ours, theirs := s.member(1, one), s.member(1, two)
 	other := &subject{
-		Harness: s.Harness, findings: s.findings, base: s.base, b: s.b, shard: "sh" + word(), word: s.word,
+		Harness: s.Harness, findings: s.findings, base: s.base, b: s.b, shard: "sh" + proof.Word(), word: s.word,
 		recorded: map[string]balancer.Member{},
 	}
 	s.later(func() {

@@ -2,12 +2,10 @@ package suite
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,8 +33,6 @@ type findings struct {
 	mu      sync.Mutex
 	closers []func()
 }
-
-func word() string { return strings.ToLower(rand.Text()[:10]) }
 
 // later adds a function to the cleanup at the end of the case.
 func (s *subject) later(do func()) {

@@ -45,10 +45,7 @@ const (
 )
 
 // promises are the cases of the suite, in order.
-var promises = []struct {
-	name string
-	test func(*subject)
-}{
+var promises = proof.Cases[*subject]{
 	{"Capabilities", capabilities},
 	{"AddBringsTraffic", addBringsTraffic},
 	{"AddTwice", addTwice},
@@ -74,13 +71,7 @@ var promises = []struct {
 }
 
 // Promises returns the names of the promises, in order.
-func Promises() []string {
-	names := make([]string, len(promises))
-	for i, p := range promises {
-		names[i] = p.name
-	}
-	return names
-}
+func Promises() []string { return proof.Promises(promises) }
 
 // Outcome is the suite's result for one promise.
 type Outcome = proof.Outcome
@@ -106,18 +97,14 @@ func Check(ctx context.Context, h Harness, promise string) Result {
 	if h.Host == "" {
 		h.Host = "127.0.0.1"
 	}
-	for _, p := range promises {
-		if p.name == promise {
-			begun := time.Now()
-			s := &subject{
-				Harness: h, findings: &findings{}, base: ctx, shard: "sh" + word(), word: "t" + word(),
-				recorded: map[string]balancer.Member{},
-			}
-			s.run(p.test)
-			return s.Result(ctx, promise, begun)
+	return proof.Check(ctx, promises, promise, func(test func(*subject)) *proof.Findings {
+		s := &subject{
+			Harness: h, findings: &findings{}, base: ctx, shard: "sh" + proof.Word(), word: "t" + proof.Word(),
+			recorded: map[string]balancer.Member{},
 		}
-	}
-	return Result{Promise: promise, Outcome: NotProved, Why: []string{"there is no such promise"}}
+		s.run(test)
+		return &s.Findings
+	})
 }
 
 // run plays a case, and removes its members.

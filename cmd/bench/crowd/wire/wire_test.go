@@ -236,7 +236,7 @@ func TestWhoDoesNotReadIsSentNoMore(t *testing.T) {
 	}, grpc.StaticConnWindowSize(64<<10), grpc.StaticStreamWindowSize(64<<10))
 }
 
-// A stream's end is told with its reason, in gRPC's words.
+// A stream's end has its reason, in gRPC's words.
 func TestEnds(t *testing.T) {
 	across(t, func(s agentStream) error {
 		m, err := s.Recv()
