@@ -120,8 +120,8 @@ func (d *desk) eventful() {
 	for d.h.Views.Sample(now.Add(-2 * time.Minute)); len(d.h.Views.Load("web-0-a", now)) == 0; {
 		d.h.Views.Sample(now) // it has read nothing before
 	}
-	for d.journalled() < 6 {
-		<-d.h.Journal.Moved()
+	for moved := d.h.Journal.Moved(); d.journalled() < 6; moved = d.h.Journal.Moved() {
+		<-moved
 	}
 }
 

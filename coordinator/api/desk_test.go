@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
@@ -114,6 +115,9 @@ func newDesk(t *testing.T) *desk {
 	following.Go(func() { _ = c.Run(ctx, d.st) })
 	following.Go(func() { _ = j.Run(ctx, d.st) })
 	t.Cleanup(func() { cancel(); following.Wait() })
+	for moved := j.Moved(); !j.View(func([]journal.Entry, time.Time) {}); moved = j.Moved() {
+		<-moved
+	}
 	var end func()
 	d.h, end = New(Deps{Views: view.New("test", c, j), Cache: c, Journal: j, Login: d.login})
 	t.Cleanup(end)
