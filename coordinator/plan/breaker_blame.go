@@ -49,14 +49,14 @@ func (d *healing) blameTemplate() {
 
 // failsBeside counts the slots in which an instance of the wanted template fails its checks, in
 // zones where an instance of the good template works. It is 0 if any instance of another template
-// fails its checks or is lost: then the cause may be something that all of them depend on.
+// fails its checks, is suspect or lost: then the cause may be something that all of them depend on.
 func (d *healing) failsBeside(good string) int {
 	works, fails := map[string]bool{}, map[string]int{}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
 			switch wanted := m.Record.Template == d.hash; {
 			case m.Record.Drilled(d.now) || m.gone():
-			case !wanted && (m.failsChecks() || m.failing()):
+			case !wanted && (m.failsChecks() || m.phase == store.Running && !m.working()):
 				return 0
 			case m.saysItFails() && !m.Record.Ailing && sl.well == 0 && !m.updating():
 				fails[m.Record.Zone]++

@@ -63,6 +63,31 @@ func TestWhatTheBreakerSaysAboutATemplate(t *testing.T) {
 	}
 }
 
+// An instance of the good template that is suspect may be so for the reason why new ones fail.
+//
+// proves ROLL-5
+func TestASuspectBlamesNoTemplate(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 4 })
+	for i, template := range []string{"", "", "good", "good"} {
+		w.place(fmt.Sprintf("i%d", i), i, store.Running, func(r *store.Instance) {
+			if template != "" {
+				r.Template = template
+			}
+		})
+	}
+	w.turn("i0", false)
+	w.turn("i1", false)
+	if got := w.drafted().healing.failsBeside("good"); got != 2 {
+		t.Fatalf("%d count while all are there, want 2", got)
+	}
+	w.noGrace = true
+	w.drop(w.keys.Alive("i3"))
+	if got := w.drafted().healing.failsBeside("good"); got != 0 {
+		t.Errorf("%d count", got)
+	}
+}
+
 // A check that notices late delays the verdict.
 //
 // proves ROLL-5

@@ -99,3 +99,30 @@ func TestFailuresFromBeforeDoNotCount(t *testing.T) {
 	}
 	t.Log("no other instance was updated")
 }
+
+// An operator who retries a roll knows more than the breaker, which does not stop that roll again.
+//
+// proves ROLL-5
+func TestARetriedRollIsNotBlamedAgain(t *testing.T) {
+	blamed := 0
+	w, _, fresh := halfRolled(t, 1, sim.Observer{Committed: func(_ time.Time, a *plan.Action, _ store.Revision) {
+		for _, e := range a.JournalEntries() {
+			if e.Effect.Kind == store.EffectRollStopped && e.Cause.Kind == store.CauseTemplateBreaks {
+				blamed++
+			}
+		}
+	}})
+	w.Edit("web", func(g *store.Group) { g.Rollout.AutoRollback = false })
+	w.SpoilTemplate(fresh, sim.NeverHealthy)
+	for range 100 {
+		if w.RunUntil(w.Now().Add(10 * time.Second)); blamed > 0 {
+			break
+		}
+	}
+	w.Order(store.Request{Kind: store.RequestRetry, Group: "web", By: "ada"})
+	w.RunUntil(w.Now().Add(20 * time.Minute))
+	st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+	if blamed != 1 || st.Breaker == nil || st.Rollout == nil || !st.Rollout.Retried {
+		t.Errorf("blamed %d times; breaker %+v, roll %+v", blamed, st.Breaker, st.Rollout)
+	}
+}
