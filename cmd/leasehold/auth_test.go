@@ -174,7 +174,7 @@ func (g *guarded) forgetful() (endpoint string) {
 func TestAuthInitWithPasswords(t *testing.T) {
 	g := newGuarded(t)
 	etcd := g.start(nil)
-	flags := []string{"--endpoints", etcd.Endpoint(), "--timeout", "20s"}
+	flags := []string{"--endpoints", etcd.Endpoint(), "--timeout", "2m"}
 	file := filepath.Join(t.TempDir(), "passwords")
 	g.must(flags, "auth", "init", "--passwords", file, "--dry-run")
 	if _, err := os.Stat(file); err == nil {

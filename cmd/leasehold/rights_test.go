@@ -87,7 +87,7 @@ func (g *guarded) as(name string) []string {
 	issued := filepath.Join(g.pki, "issued", name)
 	return []string{
 		"--endpoints", g.endpoint, "--cacert", g.cacert(), "--cert", issued + ".crt", "--key",
-		issued + ".key", "--timeout", "20s",
+		issued + ".key", "--timeout", "2m",
 	}
 }
 
