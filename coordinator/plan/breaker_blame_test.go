@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -85,6 +86,49 @@ func TestASuspectBlamesNoTemplate(t *testing.T) {
 	w.drop(w.keys.Alive("i3"))
 	if got := w.drafted().healing.failsBeside("good"); got != 0 {
 		t.Errorf("%d count", got)
+	}
+}
+
+// Each of these is enough for the breaker to doubt no template.
+//
+// proves ROLL-5, ROLL-7
+func TestWhatKeepsTheBreakerFromDoubting(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*draft)
+		want bool
+	}{
+		"nothing":                      {func(*draft) {}, true},
+		"a storm":                      {func(d *draft) { d.storms.storm = &store.Storm{} }, false},
+		"the grace":                    {func(d *draft) { d.s.GraceEnd = d.now.Add(time.Second) }, false},
+		"an operator's retry":          {func(d *draft) { d.roll.rollout.Retried = true }, false},
+		"it was open before":           {func(d *draft) { d.healing.breaker.Since = d.now.Add(-time.Hour) }, false},
+		"it is blamed already":         {func(d *draft) { d.roll.rollout.Blamed = "3 failures" }, false},
+		"no template was good":         {func(d *draft) { d.g.Status.Record.LastGood = nil }, false},
+		"the breaker bears that many":  {func(d *draft) { d.healing.breaker.Limit = 3 }, false},
+		"no roll: nothing new is made": {func(d *draft) { d.roll.rollout = nil }, false},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = 4 })
+		for i := range 4 {
+			w.place(fmt.Sprintf("i%d", i), i, store.Running, func(r *store.Instance) {
+				if i == 3 {
+					r.Template = "good"
+				}
+			})
+		}
+		for i := range 3 {
+			w.turn(fmt.Sprintf("i%d", i), false)
+		}
+		w.noGrace = true
+		d := w.drafted()
+		d.healing.breaker = &store.Breaker{Since: d.now, Limit: 2, Doubt: &store.Timer{Start: d.now}}
+		d.roll.rollout = &store.Rollout{Since: d.now.Add(-time.Minute)}
+		d.g.Status.Record.LastGood = &store.GoodSpec{Template: "good", Spec: w.spec().Record.InstanceSpec()}
+		c.edit(d)
+		d.healing.blameTemplate()
+		if got := d.healing.breaker.Doubt != nil; got != c.want {
+			t.Errorf("%s: it doubts: %t", name, got)
+		}
 	}
 }
 
