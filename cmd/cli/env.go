@@ -27,6 +27,9 @@ type Env struct {
 	// Columns is the width of the terminal at Stdout; 0: 80.
 	Columns int
 
+	// RequestTimeout is how long a request to etcd may take without --timeout; 0: 5 s.
+	RequestTimeout time.Duration
+
 	Now      func() time.Time
 	RandomID func() string
 	User     string // author of orders: name@host

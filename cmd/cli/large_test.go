@@ -61,7 +61,7 @@ func rows(out string) int { return strings.Count(out, "\n") - 1 }
 func TestEachPartOfALargeShardHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := large(t, 4*time.Second)
-		w.terminal = true
+		w.terminal, w.limit = true, 0
 		code, out, stderr := w.run("instance", "list")
 		if code != Done || rows(out) != 9 || p.parts[w.keys.Of(store.KindInstances)] != 5 {
 			t.Errorf("exit %d after %v parts: %s%s", code, p.parts, out, stderr)

@@ -49,7 +49,7 @@ func TestUnreachable(t *testing.T) {
 func TestASilentEtcdIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.terminal = true
+		w.terminal, w.limit = true, 0
 		w.db.Faults().Freeze()
 		start := time.Now()
 		code, _, stderr := w.run("status", "--endpoints", "a:1,b:2")

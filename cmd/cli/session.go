@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (s *Session) requestLimit() time.Duration {
 	if s.flags.Timeout > 0 {
 		return s.flags.Timeout
 	}
-	return requestTimeout
+	return cmp.Or(s.env.RequestTimeout, requestTimeout)
 }
 
 // ask runs one operation on the store within the time limit of a request, and explains its error to

@@ -53,6 +53,7 @@ type world struct {
 	keysText string                                                               // from the environment
 	open     func(context.Context, Connection) (store.Store, func() error, error) // nil: st opens
 	orders   int
+	limit    time.Duration // of a request without --timeout; 0: as for operators
 }
 
 func newWorld(t *testing.T) *world {
@@ -62,6 +63,7 @@ func newWorld(t *testing.T) *world {
 		t: t, db: db, st: db.Connect(), keys: store.KeysOf("default"), now: func() time.Time { return noon },
 		stdin: strings.NewReader(""),
 		edit:  func(string) error { return errors.New("there is no editor here") },
+		limit: 5 * time.Minute, // tests beside this one may hold up a request
 	}
 	return w
 }
@@ -77,10 +79,11 @@ func (w *world) env(out, err io.Writer) Env {
 		Stdin: w.stdin, Stdout: out, Stderr: err, StdinTerminal: w.terminal, StdoutTerminal: w.terminal,
 		StderrTerminal: w.terminal,
 		Now:            w.now, RandomID: func() string { w.orders++; return fmt.Sprintf("order%d", w.orders) },
-		User:     "eve@desk",
-		Version:  "v0",
-		Adapters: services.Adapters{Kinds: kinds},
-		Open:     open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
+		RequestTimeout: w.limit,
+		User:           "eve@desk",
+		Version:        "v0",
+		Adapters:       services.Adapters{Kinds: kinds},
+		Open:           open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
 			return nil, nil, errors.New("there are no rights in memory")
 		},
 		Edit:       func(_ context.Context, path string) error { return w.edit(path) },

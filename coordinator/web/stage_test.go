@@ -138,7 +138,7 @@ func open(t testing.TB, cfg web.Config, deps web.Deps) *site {
 	})
 	return &site{
 		t: t, server: server,
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}, logged: logged,
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}, logged: logged,
 	}
 }
 
@@ -288,7 +288,7 @@ func (p *certDir) shows(s *site, own *tls.Certificate) *site {
 	other.t = p.t
 	other.client = &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c},
-		Timeout:   time.Minute,
+		Timeout:   5 * time.Minute,
 	}
 	return &other
 }
