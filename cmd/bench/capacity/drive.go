@@ -25,7 +25,8 @@ type until struct {
 	turns int
 }
 
-// flatOut lets workers repeat an operation as fast as they can. The first error ends it.
+// flatOut lets workers repeat an operation as fast as they can, at least once. The first error ends
+// it.
 func flatOut(ctx context.Context, workers int, end until, do op) (driven, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -38,7 +39,11 @@ func flatOut(ctx context.Context, workers int, end until, do op) (driven, error)
 			for {
 				turn := int(next.Add(1)) - 1
 				from := time.Now()
-				if end.turns > 0 && turn >= end.turns || end.turns == 0 && from.Sub(begun) >= end.after {
+				ended := turn >= end.turns
+				if end.turns == 0 {
+					ended = turn > 0 && from.Sub(begun) >= end.after
+				}
+				if ended {
 					return
 				}
 				if err := do(working, w, turn); err != nil {
