@@ -25,7 +25,7 @@ BUF  := go tool -modfile=scripts/tools/proto/go.mod buf
 
 # What `make test` tests, and for how long one package may take.
 PACKAGES     ?= ./...
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 20m
 
 # Packages without I/O: what they test takes seconds.
 FAST := ./store ./provider ./store/memstore/... ./provider/fake/... ./agent/session/... ./coordinator/plan/...

@@ -3,7 +3,7 @@
 # (tests/tier). Each phase has its wall time; all of them run, even if one fails.
 # Packages whose results Go keeps are answered from its cache when nothing has changed. `make check` vets the tests.
 #
-#   scripts/test.sh [package…]     TIER=nightly; TEST_TIMEOUT=10m: how long one package may take
+#   scripts/test.sh [package…]     TIER=nightly; TEST_TIMEOUT=20m: how long one package may take
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -88,7 +88,7 @@ in_list() { # list flag…
 	local names
 	mapfile -t names <<<"$1"
 	shift
-	go test -vet=off "${without[@]}" -timeout "${TEST_TIMEOUT:-10m}" "${tags[@]}" "$@" "${names[@]}"
+	go test -vet=off "${without[@]}" -timeout "${TEST_TIMEOUT:-20m}" "${tags[@]}" "$@" "${names[@]}"
 }
 
 # Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
