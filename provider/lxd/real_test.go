@@ -153,7 +153,7 @@ func foreignBoots(t *testing.T, l *lxdtest.LXD) {
 	p := onReal(t, l, nil)
 	first := mustCreate(t, p, "foreign-1", nil)
 	if err := l.Do(http.MethodPut, "/1.0/instances/"+first.Ref+"/state",
-		map[string]any{"action": "restart", "force": true}, nil); err != nil {
+		map[string]any{"action": "restart", "force": true, "timeout": -1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	second := awaitMachine(t, p, "foreign-1", func(m provider.Machine) bool {
@@ -166,7 +166,7 @@ func foreignBoots(t *testing.T, l *lxdtest.LXD) {
 		t.Errorf("boot %q was ended by a call for %q: now %q", second.BootID, first.BootID, m.BootID)
 	}
 	if err := l.Do(http.MethodPut, "/1.0/instances/"+first.Ref+"/state",
-		map[string]any{"action": "stop", "force": true}, nil); err != nil {
+		map[string]any{"action": "stop", "force": true, "timeout": -1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// Another replica, which has never seen it run, knows the boot that ended; and the end was not
