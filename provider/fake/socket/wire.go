@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -53,7 +54,10 @@ type Answer struct {
 }
 
 // failures are the errors that a coordinator branches on; they keep their identity over the socket.
-var failures = []error{provider.ErrCapacity, provider.ErrInvalid, provider.ErrNotFound, provider.ErrDeleted}
+// Both sides keep the time of a call, and either may notice its end first.
+var failures = []error{
+	provider.ErrCapacity, provider.ErrInvalid, provider.ErrNotFound, provider.ErrDeleted, context.DeadlineExceeded,
+}
 
 func spell(err error) string {
 	for i, known := range failures {
