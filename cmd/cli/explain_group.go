@@ -26,7 +26,7 @@ type groupStory struct {
 	Computed  *computed       `json:"computed"`
 	NextLook  *story.Look     `json:"next_look"`
 	Decisions []storyLine     `json:"decisions"` // the last ones
-	Next      []string        `json:"next"`      // commands
+	Remedies  story.Remedies  `json:"remedies"`
 
 	looks string
 }
@@ -67,28 +67,28 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 	story := groupStory{
 		Group: name, State: strings.TrimSpace(story.RowOf(g).State), Revision: sc.content.Revision,
 		Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
-		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
+		Blocked: sc.blocked(all), Decisions: storyLines(decisions),
 	}
 	story.NextLook, story.looks = sc.nextLook(groupLooks(sc, told), story.Blocked)
-	story.Next = append(story.Next, nextCommands(g, sc)...)
+	story.Remedies = remediesOf(g, sc)
 	story.Computed = computeGroup(sc, sc.held(all))
 	return s.showGroupStory(story)
 }
 
-// mostCommands is how many commands are proposed.
-const mostCommands = 3
+// mostRemedies is how many remedies are shown.
+const mostRemedies = 3
 
-// nextCommands returns what an operator can do about what is blocked or wrong.
-func nextCommands(g group, sc *scene) []string {
-	commands := story.Freeing(sc.status().Blocked)
+// remediesOf returns what an operator can do about what is blocked or wrong.
+func remediesOf(g group, sc *scene) story.Remedies {
+	remedies := append(story.Remedies{}, story.Unblocking(sc.status().Blocked)...)
 	for _, p := range story.GroupProblems(g, sc.leads(), sc.now) {
-		for _, remedy := range p.Next {
-			if remedy.Kind != story.Inspection && !slices.Contains(commands, remedy.Text) {
-				commands = append(commands, remedy.Text)
+		for _, remedy := range p.Remedies {
+			if remedy.Kind != story.Inspection && !slices.Contains(remedies, remedy) {
+				remedies = append(remedies, remedy)
 			}
 		}
 	}
-	return commands[:min(len(commands), mostCommands)]
+	return remedies[:min(len(remedies), mostRemedies)]
 }
 
 // computeGroup follows the planner until the group comes to rest. It changes the scene's world.
@@ -264,7 +264,7 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	now := s.env.Now()
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
-		Next: []string{},
+		Remedies: story.Remedies{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, story.Clock(last.At, now), last.What,
 			reason.Text(last.Cause, last.Why)),
 	}
@@ -288,8 +288,8 @@ func (s *Session) showGroupStory(st groupStory) error {
 		b.WriteString("Last decisions\n")
 		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())
 	}
-	for _, command := range st.Next {
-		output.WriteWrapped(&b, scr, "next: ", command)
+	for _, remedy := range st.Remedies {
+		output.WriteWrapped(&b, scr, "next: ", remedy.Text)
 	}
 	return s.print(&b)
 }

@@ -33,7 +33,7 @@ type instanceStory struct {
 	Blocked   []store.Blocked `json:"blocked"`  // as the leader has recorded it
 	Computed  *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
 	NextLook  *story.Look     `json:"next_look"`
-	Next      string          `json:"next"` // a command
+	Remedies  story.Remedies  `json:"remedies"`
 
 	looks string
 }
@@ -76,8 +76,8 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	slot, now := i.Slot, sc.now
 	st := instanceStory{
 		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision,
-		Journal: storyLines(life),
-		Next:    "leasehold instance show " + i.ID,
+		Journal:  storyLines(life),
+		Remedies: story.Run("leasehold instance show " + i.ID),
 	}
 	judged := verdictNow(sc, i.ID, verdictsTold(life))
 	if judged.shown() {
@@ -101,8 +101,8 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 		st.Computed = &computed{Held: held}
 	}
 	st.NextLook, st.looks = sc.nextLook(append(looksFor(sc, i, st.Blocked), suspectLooks(sc, i, judged)...), st.Blocked)
-	if commands := story.Freeing(st.Blocked); len(commands) > 0 {
-		st.Next = commands[0]
+	if commands := story.Unblocking(st.Blocked); len(commands) > 0 {
+		st.Remedies = commands[:1]
 	}
 	return st
 }
@@ -153,12 +153,12 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	st := instanceStory{
 		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision,
 		Journal: storyLines(life), Now: []string{},
-		Blocked: []store.Blocked{}, Next: "leasehold explain " + sc.group,
+		Blocked: []store.Blocked{}, Remedies: story.Run("leasehold explain " + sc.group),
 	}
 	st.decide(id, life, sc.now)
 	e, found := partingOf(id, life)
 	if sc.group == "" {
-		st.Next = "leasehold instance list"
+		st.Remedies = story.Run("leasehold instance list")
 	}
 	switch at := endOf(id, life); {
 	case !everWas(id, life):

@@ -57,7 +57,7 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
 	writeNextLook(&b, scr, st.looks, "the instance")
-	output.WriteWrapped(&b, scr, "next: ", st.Next)
+	output.WriteWrapped(&b, scr, "next: ", st.Remedies.String())
 	return s.print(&b)
 }
 

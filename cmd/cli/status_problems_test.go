@@ -65,7 +65,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := story.Problems(&st.Shard, noon)
-		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next.String()},
+		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Remedies.String()},
 			test.want) {
 			t.Errorf("%s: got %+v, want %q", name, found, test.want)
 		}
@@ -101,7 +101,7 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 			continue
 		}
 		if len(found) != 1 || found[0].About != "coord-a" || !strings.Contains(found[0].What, test.want) ||
-			!strings.HasPrefix(found[0].Next.String(), "leasehold pki rotate") {
+			!strings.HasPrefix(found[0].Remedies.String(), "leasehold pki rotate") {
 			t.Errorf("%s: got %+v", name, found)
 		}
 	}
@@ -177,7 +177,7 @@ func TestAGroupWithoutKeyAndStatus(t *testing.T) {
 	}
 	want := []problem{{
 		About: "web", Rule: "SAFE-10", What: why,
-		Next: story.Next{{Text: "leasehold group apply -f web.yaml", Kind: story.Command}},
+		Remedies: story.Run("leasehold group apply -f web.yaml"),
 	}}
 	if found := story.Problems(&st.Shard, noon); !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v", found)

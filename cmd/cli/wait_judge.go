@@ -60,18 +60,18 @@ func (w *waiting) judge(now time.Time) glance {
 	case w.current() != w.since && w.back != nil:
 		return w.rolledBack()
 	case w.current() != w.since:
-		return glance{over: true, err: failure(Conflict, "leasehold group show "+name,
+		return glance{over: true, err: failureRun(Conflict, "leasehold group show "+name,
 			"group %s: %s; that change stands, and the awaited state may never be reached", name,
 			whatHappened(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
-		return glance{over: true, err: failure(Failed, "leasehold group edit "+name,
+		return glance{over: true, err: failureRun(Failed, "leasehold group edit "+name,
 			"group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
 	case len(w.leaders) == 0:
 		return glance{text: fmt.Sprintf("%s: no coordinator is running, waiting for one (leasehold coordinator)", name)}
 	case w.status.AcceptedRevision < w.since:
 		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
 	case w.spec.Paused:
-		return glance{over: true, err: failure(Failed, "leasehold group resume "+name,
+		return glance{over: true, err: failureRun(Failed, "leasehold group resume "+name,
 			"group %s is paused: no work is done in it", name)}
 	case w.spec.Deleting || w.rests():
 		return w.emptying()
@@ -84,8 +84,8 @@ func (w *waiting) judge(now time.Time) glance {
 func (w *waiting) rolledBack() glance {
 	e, name := w.back, w.spec.Name
 	left := reason.Left{Secrets: e.Effect.Names, Beside: true}
-	next := fmt.Sprintf("leasehold explain %s | leasehold group history %s", name, name)
-	return glance{over: true, err: failure(Failed, next,
+	remedies := story.Inspect("leasehold explain " + name).Or(story.Inspect("leasehold group history " + name))
+	return glance{over: true, err: failureWith(Failed, remedies,
 		"group %s: the coordinator has rolled %s back to %s (auto_rollback): %s; %s", name, w.template, e.Effect.Name,
 		reason.OneLine(reason.Text(e.Cause, e.Why)), left)}
 }
@@ -183,19 +183,17 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += " | the roll has stopped, and auto_rollback brings " + w.status.LastGood.Template + " back"
 	case w.rollHalted() != "":
 		g.over = true
-		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name,
-			w.spec.Name),
+		g.err = failureWith(Failed, w.remedies("leasehold group rollback"),
 			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done,
 			w.status.Rollout.Total, w.rollHalted())
 	case w.awaitsPromotion():
 		g.over = true
-		g.err = failure(Awaits, "leasehold group promote "+w.spec.Name,
+		g.err = failureRun(Awaits, "leasehold group promote "+w.spec.Name,
 			"group %s: %d of %d on %s: the canaries are healthy, and the roll waits for a promotion", w.spec.Name,
 			w.status.Rollout.Done, w.status.Rollout.Total, w.template)
 	case w.givenUp(now):
 		g.over = true
-		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name,
-			w.spec.Name),
+		g.err = failureWith(Failed, w.remedies("leasehold group retry"),
 			"group %s: stuck at %d of %d: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running,
 			w.spec.Size, w.held())
 	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
@@ -211,6 +209,11 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += " | stalls in " + story.Ends(*r.Stalls, now)
 	}
 	return g
+}
+
+// remedies are to look into a group that is stuck, or to run the command for it.
+func (w *waiting) remedies(command string) story.Remedies {
+	return story.Inspect("leasehold explain " + w.spec.Name).Or(story.Run(command + " " + w.spec.Name))
 }
 
 // rolled reports whether no roll to the awaited template is in progress: an agent that was sent a

@@ -166,11 +166,11 @@ type Result struct {
 
 // Problem is why a request was not carried out, as RFC 9457 has it.
 type Problem struct {
-	Status int      `json:"status"`
-	Title  string   `json:"title"`
-	Detail string   `json:"detail"`
-	Next   string   `json:"next,omitempty"` // what helps, as the command line prints it
-	Errors []string `json:"errors,omitempty"`
+	Status   int            `json:"status"`
+	Title    string         `json:"title"`
+	Detail   string         `json:"detail"`
+	Remedies story.Remedies `json:"remedies,omitempty"`
+	Errors   []string       `json:"errors,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Detail }
