@@ -206,7 +206,7 @@ func (t *term) loop(ctx context.Context) error {
 	for {
 		events := t.inbox.take()
 		now := time.Now()
-		tick, wake := t.leader.Next(now)
+		tick, wake := t.leader.NextStep(now)
 		if !tick.After(now) {
 			events = append(events, leader.Tick{})
 		}
@@ -219,7 +219,7 @@ func (t *term) loop(ctx context.Context) error {
 			}
 		}
 		now = time.Now()
-		tick, wake = t.leader.Next(now)
+		tick, wake = t.leader.NextStep(now)
 		if !wake.IsZero() && wake.Before(tick) {
 			tick = wake
 		}

@@ -17,18 +17,18 @@ import (
 
 // groupStory is the output of explain for a group.
 type groupStory struct {
-	Group     string          `json:"group"`
-	State     string          `json:"state"`
-	Revision  store.Revision  `json:"revision"`
-	Answer    string          `json:"answer"`
-	Now       []string        `json:"now"`     // work in progress
-	Blocked   []store.Blocked `json:"blocked"` // as the leader has recorded it
-	Computed  *computed       `json:"computed"`
-	NextLook  *story.Look     `json:"next_look"`
-	Decisions []storyLine     `json:"decisions"` // the last ones
-	Remedies  story.Remedies  `json:"remedies"`
+	Group        string          `json:"group"`
+	State        string          `json:"state"`
+	Revision     store.Revision  `json:"revision"`
+	Answer       string          `json:"answer"`
+	Now          []string        `json:"now"`     // work in progress
+	Blocked      []store.Blocked `json:"blocked"` // as the leader has recorded it
+	Computed     *computed       `json:"computed"`
+	NextDecision *story.Upcoming `json:"next_look"`
+	Decisions    []storyLine     `json:"decisions"` // the last ones
+	Remedies     story.Remedies  `json:"remedies"`
 
-	looks string
+	nextText string
 }
 
 // mostDecisions is how many of the last decisions are shown.
@@ -69,7 +69,7 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 		Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
 		Blocked: sc.blocked(all), Decisions: storyLines(decisions),
 	}
-	story.NextLook, story.looks = sc.nextLook(groupLooks(sc, told), story.Blocked)
+	story.NextDecision, story.nextText = sc.nextDecision(groupUpcoming(sc, told), story.Blocked)
 	story.Remedies = remediesOf(g, sc)
 	story.Computed = computeGroup(sc, sc.held(all))
 	return s.showGroupStory(story)
@@ -241,16 +241,16 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	return lines
 }
 
-func groupLooks(sc *scene, told map[string]store.JournalEntry) []story.Look {
-	looks := story.StatusLooks(sc.status())
+func groupUpcoming(sc *scene, told map[string]store.JournalEntry) []story.Upcoming {
+	upcoming := story.StatusUpcoming(sc.status())
 	for _, v := range sc.slots() {
-		looks = append(looks, story.SlotLooks(v.Record)...)
+		upcoming = append(upcoming, story.SlotUpcoming(v.Record)...)
 	}
 	for _, i := range sc.instances() {
-		looks = append(looks, story.InstanceLooks(i)...)
-		looks = append(looks, suspectLooks(sc, i, verdictNow(sc, i.ID, told))...)
+		upcoming = append(upcoming, story.InstanceUpcoming(i)...)
+		upcoming = append(upcoming, suspectUpcoming(sc, i, verdictNow(sc, i.ID, told))...)
 	}
-	return looks
+	return upcoming
 }
 
 // explainGoneGroup explains a group that is gone, from the journal alone.
@@ -283,7 +283,7 @@ func (s *Session) showGroupStory(st groupStory) error {
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	writeNextLook(&b, scr, st.looks, "the group")
+	writeNextDecision(&b, scr, st.nextText, "the group")
 	if len(st.Decisions) > 0 {
 		b.WriteString("Last decisions\n")
 		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())

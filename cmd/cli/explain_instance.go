@@ -29,13 +29,13 @@ type instanceStory struct {
 	// Decision is the decision that matters, and what would have prevented it.
 	Decision *storyLine `json:"decision,omitempty"`
 	// Otherwise says what would have happened without it.
-	Otherwise string          `json:"otherwise,omitempty"`
-	Blocked   []store.Blocked `json:"blocked"`  // as the leader has recorded it
-	Computed  *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
-	NextLook  *story.Look     `json:"next_look"`
-	Remedies  story.Remedies  `json:"remedies"`
+	Otherwise    string          `json:"otherwise,omitempty"`
+	Blocked      []store.Blocked `json:"blocked"`  // as the leader has recorded it
+	Computed     *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
+	NextDecision *story.Upcoming `json:"next_look"`
+	Remedies     story.Remedies  `json:"remedies"`
 
-	looks string
+	nextText string
 }
 
 // computed is the plan that this program computes from the records with the coordinator's planner.
@@ -100,7 +100,8 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	if held := sc.held(mine); len(held) > 0 {
 		st.Computed = &computed{Held: held}
 	}
-	st.NextLook, st.looks = sc.nextLook(append(looksFor(sc, i, st.Blocked), suspectLooks(sc, i, judged)...), st.Blocked)
+	due := append(upcomingFor(sc, i, st.Blocked), suspectUpcoming(sc, i, judged)...)
+	st.NextDecision, st.nextText = sc.nextDecision(due, st.Blocked)
 	if commands := story.Unblocking(st.Blocked); len(commands) > 0 {
 		st.Remedies = commands[:1]
 	}

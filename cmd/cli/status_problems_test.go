@@ -24,7 +24,7 @@ func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
 
 // Work that is held for several instances for one reason is one problem, with the command that
 // frees it as the next step.
-func TestProblemsAreToldOnce(t *testing.T) {
+func TestProblemsAreListedOnce(t *testing.T) {
 	held := func(id string) store.Blocked {
 		return store.Blocked{
 			Rule: "DET-10", Kind: store.BlockedByChecks, Work: store.WorkHealth, Instance: id,
@@ -136,7 +136,7 @@ func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 }
 
 // A hold of the shard is reported for the shard, and not for each group as well.
-func TestAHoldIsToldOnce(t *testing.T) {
+func TestAHoldIsListedOnce(t *testing.T) {
 	w := heldWorld(t, store.Blocked{
 		Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold",
 		Until: "the hold is released",

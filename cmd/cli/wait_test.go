@@ -279,7 +279,7 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 // optional ones.
 //
 // proves DET-9
-func TestWaitTellsOfChecks(t *testing.T) {
+func TestWaitReportsChecks(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		w.put(store.KindStatus, "web", statusOf(w.spec("web"), 8, 0))
 		w.put(store.KindInstances, "web-0-a", instanceOf(w.spec("web"), 0, "web-0-a", store.Checking))

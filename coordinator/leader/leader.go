@@ -145,9 +145,9 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 	return commands
 }
 
-// Next returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
+// NextStep returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
 // means that only another event can change anything.
-func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
+func (l *Leader) NextStep(now time.Time) (tick, wake time.Time) {
 	tick = plan.Sooner(plan.Sooner(l.pass, l.queued), plan.Sooner(l.nextMemberList(), l.NextQuery()))
 	for _, name := range l.names {
 		if at, ok := l.lists[name].Next(); ok && at.Before(tick) {

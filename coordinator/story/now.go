@@ -62,8 +62,8 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		if b.Probe != "" {
 			line += "; a probe: " + b.Probe
 		}
-		if b.Next != nil {
-			line += "; the next probe in " + Ends(*b.Next, now)
+		if b.NextProbe != nil {
+			line += "; the next probe in " + Ends(*b.NextProbe, now)
 		}
 		lines = append(lines, line+" (ROLL-7)")
 	}
@@ -178,8 +178,8 @@ func stormLine(s store.Storm, now time.Time) string {
 	switch {
 	case s.Probe != "":
 		line += "; a probe replacement: " + s.Probe
-	case s.Next != nil:
-		line += "; a probe replacement in " + Ends(*s.Next, now)
+	case s.NextProbe != nil:
+		line += "; a probe replacement in " + Ends(*s.NextProbe, now)
 	}
 	return line
 }

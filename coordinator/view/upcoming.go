@@ -7,30 +7,30 @@ import (
 	"github.com/leasehold/leasehold/coordinator/story"
 )
 
-// groupLook returns when something is decided next in a group, as far as its records say; nil if
+// groupUpcoming returns when something is decided next in a group, as far as its records say; nil if
 // nothing is due, or nothing is decided at present.
-func groupLook(c *cache.Content, group string, now time.Time) *story.Look {
+func groupUpcoming(c *cache.Content, group string, now time.Time) *story.Upcoming {
 	st := c.Status[group].Record
 	if stands(c, group) {
 		return nil
 	}
-	all := story.StatusLooks(st)
+	all := story.StatusUpcoming(st)
 	for _, v := range c.Slots[group] {
-		all = append(all, story.SlotLooks(v.Record)...)
+		all = append(all, story.SlotUpcoming(v.Record)...)
 	}
 	for _, id := range c.ByGroup[group] {
-		all = append(all, looksOf(c, id)...)
+		all = append(all, upcomingOf(c, id)...)
 	}
-	return story.FirstLook(all, now)
+	return story.FirstUpcoming(all, now)
 }
 
-// instanceLook is groupLook for an instance and its slot.
-func instanceLook(c *cache.Content, id string, now time.Time) *story.Look {
+// instanceUpcoming is groupUpcoming for an instance and its slot.
+func instanceUpcoming(c *cache.Content, id string, now time.Time) *story.Upcoming {
 	i := c.Instances[id].Record
 	if stands(c, i.Group) {
 		return nil
 	}
-	return story.FirstLook(append(looksOf(c, id), story.SlotLooks(c.Slots[i.Group][i.Slot].Record)...), now)
+	return story.FirstUpcoming(append(upcomingOf(c, id), story.SlotUpcoming(c.Slots[i.Group][i.Slot].Record)...), now)
 }
 
 // stands reports whether nothing is decided in a group: no replica leads, or the shard or the
@@ -40,11 +40,11 @@ func stands(c *cache.Content, group string) bool {
 	return len(c.Leaders) == 0 || c.Shard.Record.Hold != nil || g != nil && g.Paused
 }
 
-func looksOf(c *cache.Content, id string) []story.Look {
+func upcomingOf(c *cache.Content, id string) []story.Upcoming {
 	i := c.Instances[id].Record
-	all := story.InstanceLooks(i)
+	all := story.InstanceUpcoming(i)
 	if v := c.Alive[id]; v.Present() {
-		all = append(all, story.SilentLooks(i, v.Record)...)
+		all = append(all, story.LeaseUpcoming(i, v.Record)...)
 	}
 	return all
 }
