@@ -47,7 +47,7 @@ func (t *term) keepServed(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s.note(ctx)
-		s.look(ctx)
+		s.checkHistory(ctx)
 		s.forgetEntries(ctx)
 		select {
 		case <-ctx.Done():
@@ -207,9 +207,9 @@ func (s *serving) age(v store.Vitals) {
 	s.history.note(v.Revision, keep)
 }
 
-// look checks how much history etcd keeps, and compacts what is too old unless something else does.
+// checkHistory checks how much history etcd keeps, and compacts what is too old unless something else does.
 // That needs no fence: what was old enough when it was chosen only becomes older.
-func (s *serving) look(ctx context.Context) {
+func (s *serving) checkHistory(ctx context.Context) {
 	keep := s.t.compactAfter()
 	if time.Since(s.looked) < min(lookEvery, keep/marksEach) {
 		return

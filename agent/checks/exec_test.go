@@ -87,7 +87,7 @@ func group(mark string) []int {
 			continue
 		}
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if _, runs := look(e.Name()); runs && strings.Contains(string(env), "MARK="+mark+"\x00") {
+		if _, runs := stat(e.Name()); runs && strings.Contains(string(env), "MARK="+mark+"\x00") {
 			out = append(out, pid)
 		}
 	}

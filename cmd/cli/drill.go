@@ -247,8 +247,8 @@ func drillLines(seen review.DrillSeen) (lines []string) {
 	for _, i := range seen.Instances {
 		if !i.Ended.IsZero() {
 			lines = append(lines, i.Instance+map[store.DrillKind]string{
-				store.DrillMachine: " is ended by its provider", store.DrillAgent: ": its agent is told to kill itself",
-				store.DrillWorkload: ": its agent is told to kill the workload",
+				store.DrillMachine: " is ended by its provider", store.DrillAgent: ": its agent is ordered to kill itself",
+				store.DrillWorkload: ": its agent is ordered to kill the workload",
 			}[seen.Kind])
 		}
 	}

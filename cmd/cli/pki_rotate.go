@@ -38,7 +38,7 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	case err != nil && !c.Force:
 		return err
 	case err != nil:
-		s.warn("cannot tell which replicas and agents this disconnects: %s", joined(err))
+		s.warn("it is unknown which replicas and agents this disconnects: %s", joined(err))
 	case len(cut) > 0 && !c.Force:
 		s.tellCutOff(cut)
 		return failure(Failed, "leasehold pki rotate --wait waits for them; --force disconnects them", "%s: %s",

@@ -18,9 +18,9 @@ const (
 	shardStormPercent = 20
 	shardStormGroups  = 2
 
-	// stormLook is how often a group in a storm is looked at: the rest of the shard may have
+	// stormRecheck is how often a group in a storm is planned again: the rest of the shard may have
 	// calmed.
-	stormLook = 5 * time.Second
+	stormRecheck = 5 * time.Second
 )
 
 // storms counts losses, and holds healing back in a storm.
@@ -193,7 +193,7 @@ func (d *storms) follow(shard Tally) {
 		d.afterStorm()
 		return
 	}
-	d.wake(d.now.Add(stormLook))
+	d.wake(d.now.Add(stormRecheck))
 	if d.tally.Now > d.storm.Lost {
 		d.storm.Lost, d.storm.Of = d.tally.Now, d.tally.Of
 	}
@@ -247,7 +247,7 @@ func (d *storms) afterStorm() {
 		return
 	}
 	if d.storm.By != "" && reaches(d.tally.Now, d.tally.Of, d.spec.Storm.Min, d.spec.Storm.Percent) {
-		d.wake(d.now.Add(stormLook))
+		d.wake(d.now.Add(stormRecheck))
 		return
 	}
 	d.storm = nil
