@@ -171,10 +171,10 @@ func TestProcess(t *testing.T) {
 	}
 	defer func() { _, _ = zombie.Wait() }()
 	await(t, "the end of a process whose exit code is not collected", func() bool {
-		_, runs := look(strconv.Itoa(zombie.Pid))
+		_, runs := stat(strconv.Itoa(zombie.Pid))
 		return !runs
 	})
-	own, _ := look("self")
+	own, _ := stat("self")
 	mine, absent := fmt.Sprint(os.Getpid()), filepath.Join(dir, "none")
 	gone := fmt.Sprint(zombie.Pid)
 	for name, c := range map[string]struct {
