@@ -42,13 +42,13 @@ func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
 			return false, err
 		}
 		if kv.Modified != 0 {
-			return true, s.tellGroup(ctx, name)
+			return true, s.explainExisting(ctx, name)
 		}
 	}
 	return false, nil
 }
 
-func (s *Session) tellGroup(ctx context.Context, name string) error {
+func (s *Session) explainExisting(ctx context.Context, name string) error {
 	sc, err := s.scene(ctx, name)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	decisions, told := lastOf(entries), verdictsTold(entries)
+	decisions, journaled := lastOf(entries), journaledVerdicts(entries)
 	g := group{
 		Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name],
 		Status: sc.content.Status[name],
@@ -66,10 +66,10 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 	all := func(store.Blocked) bool { return true }
 	story := groupStory{
 		Group: name, State: strings.TrimSpace(story.RowOf(g).State), Revision: sc.content.Revision,
-		Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
+		Answer: groupAnswer(sc, g), Now: goingOn(sc, journaled),
 		Blocked: sc.blocked(all), Decisions: storyLines(decisions),
 	}
-	story.NextDecision, story.nextText = sc.nextDecision(groupUpcoming(sc, told), story.Blocked)
+	story.NextDecision, story.nextText = sc.nextDecision(groupUpcoming(sc, journaled), story.Blocked)
 	story.Remedies = remediesOf(g, sc)
 	story.Computed = computeGroup(sc, sc.held(all))
 	return s.showGroupStory(story)
@@ -206,10 +206,10 @@ func groupClauses(sc *scene, g group) []string {
 }
 
 // goingOn describes what is in progress in a group.
-func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
+func goingOn(sc *scene, journaled map[string]store.JournalEntry) []string {
 	st := sc.status()
 	st.Blocked = nil // that is shown elsewhere
-	lines := append([]string{sc.cacheLine()}, ailingLines(sc, told)...)
+	lines := append([]string{sc.cacheLine()}, ailingLines(sc, journaled)...)
 	lines = append(lines, story.NowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
 		switch {
@@ -241,14 +241,14 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	return lines
 }
 
-func groupUpcoming(sc *scene, told map[string]store.JournalEntry) []story.Upcoming {
+func groupUpcoming(sc *scene, journaled map[string]store.JournalEntry) []story.Upcoming {
 	upcoming := story.StatusUpcoming(sc.status())
 	for _, v := range sc.slots() {
 		upcoming = append(upcoming, story.SlotUpcoming(v.Record)...)
 	}
 	for _, i := range sc.instances() {
 		upcoming = append(upcoming, story.InstanceUpcoming(i)...)
-		upcoming = append(upcoming, suspectUpcoming(sc, i, verdictNow(sc, i.ID, told))...)
+		upcoming = append(upcoming, suspectUpcoming(sc, i, verdictNow(sc, i.ID, journaled))...)
 	}
 	return upcoming
 }

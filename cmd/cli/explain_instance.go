@@ -66,20 +66,20 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if now, there := sc.content.Instances[id]; there { // it may have changed since
 		v = now
 	}
-	st := tellInstance(sc, v.Record, life.entries)
+	st := instanceStoryOf(sc, v.Record, life.entries)
 	st.read(life, sc.now)
 	return true, s.showInstanceStory(st)
 }
 
-// tellInstance returns the story of an instance with a record.
-func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
+// instanceStoryOf returns the story of an instance with a record.
+func instanceStoryOf(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
 	slot, now := i.Slot, sc.now
 	st := instanceStory{
 		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision,
 		Journal:  storyLines(life),
 		Remedies: story.Run("leasehold instance show " + i.ID),
 	}
-	judged := verdictNow(sc, i.ID, verdictsTold(life))
+	judged := verdictNow(sc, i.ID, journaledVerdicts(life))
 	if judged.shown() {
 		st.Verdict = &judged
 	}
@@ -144,13 +144,13 @@ func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	st := tellGone(sc, id, slot, life.entries)
+	st := goneStoryOf(sc, id, slot, life.entries)
 	st.read(life, sc.now)
 	return true, s.showInstanceStory(st)
 }
 
-// tellGone returns the story of an instance without a record.
-func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
+// goneStoryOf returns the story of an instance without a record.
+func goneStoryOf(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
 	st := instanceStory{
 		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision,
 		Journal: storyLines(life), Now: []string{},
