@@ -207,8 +207,8 @@ func (s *serving) age(v store.Vitals) {
 	s.history.note(v.Revision, keep)
 }
 
-// checkHistory checks how much history etcd keeps, and compacts what is too old unless something else does.
-// That needs no fence: what was old enough when it was chosen only becomes older.
+// checkHistory checks how much history etcd keeps, and compacts what is too old unless something
+// else does. That needs no fence: what was old enough when it was chosen only becomes older.
 func (s *serving) checkHistory(ctx context.Context) {
 	keep := s.t.compactAfter()
 	if time.Since(s.looked) < min(lookEvery, keep/marksEach) {
@@ -263,9 +263,9 @@ func (s *serving) findOldest(ctx context.Context) (m store.Mark, known bool, err
 	}
 }
 
-// reportFailed reports that history cannot be compacted: at once if the right is missing, which does
-// not resolve itself, and otherwise when history is twice as old as it should be. It is reported
-// once across leaders.
+// reportFailed reports that history cannot be compacted: at once if the right is missing, which
+// does not resolve itself, and otherwise when history is twice as old as it should be. It is
+// reported once across leaders.
 func (s *serving) reportFailed(ctx context.Context, age, keep time.Duration, err error) {
 	why := "etcd does not do it: " + err.Error()
 	switch {

@@ -338,8 +338,8 @@ func (t *term) recordGrace(ctx context.Context, s *plan.Snapshot, now time.Time)
 	t.grace = toldGrace{end: s.GraceEnd, times: t.grace.times + 1}
 }
 
-// warnBlocked warns once of each piece of work that is due and held back (OBS-1). The status also says
-// why, and what would unblock it.
+// warnBlocked warns once of each piece of work that is due and held back (OBS-1). The status also
+// says why, and what would unblock it.
 func (t *term) warnBlocked(planned []string, p plan.Plan) {
 	for _, group := range planned {
 		held := map[string]bool{}
@@ -447,8 +447,8 @@ func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	return t.verdicts[g.Name]
 }
 
-// writeJournal writes entries that belong to no change, under the fence. Entries that cannot be written are
-// lost: they only inform.
+// writeJournal writes entries that belong to no change, under the fence. Entries that cannot be
+// written are lost: they only inform.
 func (t *term) writeJournal(ctx context.Context, entries ...store.JournalEntry) (written bool) {
 	_, err := t.commit(ctx, nil, nil, entries...)
 	if err != nil && ctx.Err() == nil {

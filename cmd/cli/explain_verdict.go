@@ -95,8 +95,8 @@ func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 	return lines
 }
 
-// suspectUpcoming returns when a suspicion ends at the latest: the lease of a silent agent ends, and
-// counts once that is confirmed and no grace period runs.
+// suspectUpcoming returns when a suspicion ends at the latest: the lease of a silent agent ends,
+// and counts once that is confirmed and no grace period runs.
 func suspectUpcoming(sc *scene, i store.Instance, v verdict) []story.Upcoming {
 	if v.Verdict != store.Suspect || !i.Phase.Registered() {
 		return nil

@@ -65,8 +65,9 @@ func TestProblemsAreListedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := story.Problems(&st.Shard, noon)
-		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Remedies.String()},
-			test.want) {
+		if len(found) != 1 || !slices.Equal([]string{
+			found[0].About, found[0].Rule, found[0].What, found[0].Remedies.String(),
+		}, test.want) {
 			t.Errorf("%s: got %+v, want %q", name, found, test.want)
 		}
 	}

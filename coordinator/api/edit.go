@@ -240,7 +240,9 @@ func problemOf(err error) *Problem {
 			Detail: "etcd's answer was lost: it may or may not have been done",
 		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &Problem{Status: http.StatusServiceUnavailable, Detail: "etcd does not answer", Remedies: story.Advise("try again")}
+		return &Problem{
+			Status: http.StatusServiceUnavailable, Detail: "etcd does not answer", Remedies: story.Advise("try again"),
+		}
 	}
 	return &Problem{Status: http.StatusInternalServerError, Detail: "this failed; the commands may say more"}
 }

@@ -164,7 +164,10 @@ func (h *Handler) nowhere(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		refuse(w, &Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path", Remedies: story.Advise("read " + Root + "openapi.json")})
+		refuse(w, &Problem{
+			Status: http.StatusNotFound, Detail: "there is nothing at this path",
+			Remedies: story.Advise("read " + Root + "openapi.json"),
+		})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))

@@ -62,9 +62,10 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 	g.Complete()
 	health := 50
 	for name, document := range map[string]any{
-		"GroupFile": fileOf(g), "Row": Row{Name: "web", Health: &health}, "Problem": Problem{Status: 404, Remedies: story.Run("leasehold status")},
-		"Report": review.Of(review.Input{}),
-		"Result": Result{Revision: 3, Plan: json.RawMessage("{}")}, "Events": Events{Entries: []Event{{Name: "x"}}},
+		"GroupFile": fileOf(g), "Row": Row{Name: "web", Health: &health},
+		"Problem": Problem{Status: 404, Remedies: story.Run("leasehold status")},
+		"Report":  review.Of(review.Input{}),
+		"Result":  Result{Revision: 3, Plan: json.RawMessage("{}")}, "Events": Events{Entries: []Event{{Name: "x"}}},
 		"Shard": Shard{Groups: []Row{{}}},
 		"Story": Story{Now: &Instance{}, Load: []view.Load{}, Blocked: []Blocked{{}}, Events: []Event{{}}},
 	} {

@@ -19,8 +19,8 @@ type ownClock struct {
 	by     time.Duration // by how much; 0: it was not
 }
 
-// measure returns by how much the clock was set shortly before, from the time of day and the elapsed
-// time, which no setting of the clock changes.
+// measure returns by how much the clock was set shortly before, from the time of day and the
+// elapsed time, which no setting of the clock changes.
 func (k *ownClock) measure(day time.Time, gone time.Duration) time.Duration {
 	ahead := time.Duration(day.UnixNano()) - gone
 	if moved := (ahead - k.ahead).Abs(); !k.looked {

@@ -200,8 +200,8 @@ type round struct {
 	batch    []*plan.Action   // in the transaction under way
 }
 
-// beginRound begins a round if there is anything to plan. Before that, former values of unreadable keys
-// are read from etcd's history (SAFE-16).
+// beginRound begins a round if there is anything to plan. Before that, former values of unreadable
+// keys are read from etcd's history (SAFE-16).
 func (l *Leader) beginRound(now time.Time, v View) {
 	if l.round != nil {
 		l.again = true

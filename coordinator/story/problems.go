@@ -101,8 +101,8 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 	case g.Bad != nil:
 		remedies := Advise(fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name))
 		if st.Accepted != nil && !json.Valid(g.Stored.Value) && !g.IsStatic() {
-			remedies = Advise(fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml",
-				g.Name, g.Name))
+			remedies = Advise(fmt.Sprintf(
+				"leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml", g.Name, g.Name))
 		}
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10", Remedies: remedies,
@@ -137,7 +137,8 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; "+
 				"nothing is created or deleted for their slots", len(lost), FewNames(lost)),
-			Remedies: Advise("leasehold repair restores them from etcd's history; leasehold recover, if that does not have them"),
+			Remedies: Advise("leasehold repair restores them from etcd's history; " +
+				"leasehold recover, if that does not have them"),
 		})
 	}
 	for _, b := range Merge(on.Blocked) {
@@ -228,7 +229,8 @@ func SiteProblems(st *Shard) []Problem {
 			What: fmt.Sprintf("provider %s has machines at several sites, each seen by its own coordinators alone: %s; "+
 				"what one of them made the others cannot list, restart or remove: group %s",
 				name, strings.Join(apart, ", "), strings.Join(used[name], ", ")),
-			Remedies: Advise("run the coordinators on one host with the same --machines, or use a provider that all of them reach"),
+			Remedies: Advise("run the coordinators on one host with the same --machines, " +
+				"or use a provider that all of them reach"),
 		})
 	}
 	return found

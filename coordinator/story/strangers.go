@@ -71,7 +71,8 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 	if unnoted > 0 {
 		found = append(found, Problem{
 			About: st.Name, Rule: "REC-8",
-			What:     fmt.Sprintf("%s no record, and are too many to be listed; their workloads keep running", moreHave(unnoted)),
+			What: fmt.Sprintf("%s no record, and are too many to be listed; their workloads keep running",
+				moreHave(unnoted)),
 			Remedies: Advise(putBack),
 		})
 	}

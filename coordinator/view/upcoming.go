@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/story"
 )
 
-// groupUpcoming returns when something is decided next in a group, as far as its records say; nil if
-// nothing is due, or nothing is decided at present.
+// groupUpcoming returns when something is decided next in a group, as far as its records say; nil
+// if nothing is due, or nothing is decided at present.
 func groupUpcoming(c *cache.Content, group string, now time.Time) *story.Upcoming {
 	st := c.Status[group].Record
 	if stands(c, group) {

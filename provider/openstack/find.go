@@ -178,8 +178,8 @@ func (p *Provider) ofShard(ctx context.Context, shard string) ([]*server, error)
 			k, is := p.known[s.ID]
 			p.mu.Unlock()
 			if !is {
-				return nil, fmt.Errorf("a part of Nova is down that holds server %s: it is unknown whether it belongs to this shard",
-					s.ID)
+				return nil, fmt.Errorf("a part of Nova is down that holds server %s: "+
+					"it is unknown whether it belongs to this shard", s.ID)
 			}
 			if k.shard == shard {
 				ours = append(ours, s)
