@@ -87,7 +87,7 @@ func TestNewInstanceIsHealthyOnceItsChecksPass(t *testing.T) {
 }
 
 // proves DET-9
-func TestOptionalCheckIsToldAndChangesNothing(t *testing.T) {
+func TestOptionalCheckIsReportedAndChangesNothing(t *testing.T) {
 	checkStory(t, nil, func(t *testing.T, r *running) {
 		r.want(checking("c2", webCheck("http:1", "1", true)), 1)
 		r.verdict("told", true, "", "c2")

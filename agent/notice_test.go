@@ -46,7 +46,7 @@ func TestNoticeIsReportedAtOnceAndAsLongAsItHolds(t *testing.T) {
 }
 
 // proves SPOT-1
-func TestWhatIsWatchedIsToldAndOutlivesTheAgent(t *testing.T) {
+func TestWhatIsWatchedIsReportedAndOutlivesTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m, dir := newShard(t, "a"), newMachine(false), t.TempDir()
 		change := func(c *Config) { c.StateDir = dir }

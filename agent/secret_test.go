@@ -24,7 +24,7 @@ func withSecret(value, problem string, revision uint64) *protocol.Wanted {
 // soon as they arrive. Its state file has only names.
 //
 // proves SEC-6
-func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
+func TestWorkloadIsStartedOnceItsSecretsAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newShard(t, "a"), newMachine(true)
 		m.hidden = secrets.New()

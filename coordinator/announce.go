@@ -139,7 +139,7 @@ func (r *Replica) publishAuthorities(ctx context.Context) {
 // of this replica, nor operators of what it waits for.
 type ownRecord struct{ r *Replica }
 
-func (w ownRecord) look(c *cache.Content) {
+func (w ownRecord) check(c *cache.Content) {
 	_, shown := c.Replicas[w.r.cfg.ID]
 	if !shown || c.Unreadable[w.r.keys.Replica(w.r.cfg.ID)] != "" {
 		w.r.pokePublish()
@@ -147,13 +147,13 @@ func (w ownRecord) look(c *cache.Content) {
 }
 
 // Listed checks the record.
-func (w ownRecord) Listed(c *cache.Content) { w.look(c) }
+func (w ownRecord) Listed(c *cache.Content) { w.check(c) }
 
 // Changed checks the record if it has changed.
 func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 	for _, change := range changes {
 		if change.Kind == store.KindReplicas && change.Name == w.r.cfg.ID {
-			w.look(c)
+			w.check(c)
 			return
 		}
 	}

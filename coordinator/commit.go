@@ -64,9 +64,9 @@ func (t *term) goneNotes(ctx context.Context, batch []*plan.Action) ([]store.Wri
 
 // entriesOf returns the journal entries of an action.
 func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
-	told := a.JournalEntries()
-	entries := make([]store.JournalEntry, len(told))
-	for i, a := range told {
+	journaled := a.JournalEntries()
+	entries := make([]store.JournalEntry, len(journaled))
+	for i, a := range journaled {
 		entries[i] = store.JournalEntry{
 			Rule: a.Rule, What: a.What(), Effect: a.Effect, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
 			From: a.From, To: a.To, Verdict: a.Verdict, Facts: a.Facts, Revision: s.Revision,

@@ -35,7 +35,7 @@ func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.I
 	if tail = tail[max(0, len(tail)-provider.ConsoleTail):]; len(tail) == 0 {
 		return
 	}
-	written := t.tell(ctx, store.JournalEntry{
+	written := t.writeJournal(ctx, store.JournalEntry{
 		Rule: "DET-19", What: "console output kept",
 		Why: "its machine died, and its agent reported no end of the workload", Group: rec.Group,
 		Instance: rec.ID, Slot: rec.Place(), Console: t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))),

@@ -50,7 +50,7 @@ func (t *term) keepDays(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		switch err := d.look(ctx, time.Now().UTC()); {
+		switch err := d.catchUp(ctx, time.Now().UTC()); {
 		case err == nil:
 			d.warned = false
 		case ctx.Err() == nil && !d.warned:
@@ -60,10 +60,10 @@ func (t *term) keepDays(ctx context.Context) {
 	}
 }
 
-// look sums up the days that are over, are covered by the journal, and have no summary yet. A day
-// that fails does not hold up the others, unless nothing older is kept: beside younger days it
+// catchUp sums up the days that are over, are covered by the journal, and have no summary yet. A
+// day that fails does not hold up the others, unless nothing older is kept: beside younger days it
 // would look removed. Then they wait until it is written, or the journal no longer has it.
-func (d *days) look(ctx context.Context, now time.Time) error {
+func (d *days) catchUp(ctx context.Context, now time.Time) error {
 	var begin time.Time
 	if !d.t.r.cache.View(func(c *cache.Content) { begin = c.Served.Record.Begins(c.Shard.Record) }) {
 		return nil

@@ -11,7 +11,7 @@ import (
 // disturbance goes on, however many agents there are.
 //
 // proves SAFE-1
-func TestTheJournalTellsOfGrace(t *testing.T) {
+func TestTheJournalHasTheGrace(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		graces := func(by string) (all []store.JournalEntry) {
 			for _, e := range w.journal() {

@@ -81,7 +81,7 @@ func TestEntriesGoWhenTheyAreOld(t *testing.T) {
 // would wait for as many answers of etcd.
 //
 // proves REC-15, ELECT-2
-func TestManyVerdictsAreToldAtOnce(t *testing.T) {
+func TestManyVerdictsShareAnEntry(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		const size, silent = 20, 12
 		one := w.start("one")

@@ -24,7 +24,7 @@ func (t *term) recall(ctx context.Context, wanted []evidence.UnreadableKey) {
 		kv, err := t.r.before(ctx, s.Key, s.Modified)
 		if err != nil {
 			t.log.Warn("etcd's history cannot be read", "key", s.Key, "error", err)
-			t.evidence.LookAgain("", time.Now().Add(leader.RefusedWait))
+			t.evidence.PlanAgain("", time.Now().Add(leader.RefusedWait))
 			return
 		}
 		t.evidence.Recalled(s, kv)

@@ -58,7 +58,7 @@ func TestWhatIsWrongWithATemplateIsSaid(t *testing.T) {
 			Name: "web", Stored: store.KV{Modified: 1}, Spec: w.group("web", 2),
 			Status: store.Versioned[store.Status]{Modified: 1, Record: w.status("web")},
 		}, true, time.Now())
-		if len(found) != 1 || found[0].About != "web" || found[0].Next.String() != "leasehold group edit web" ||
+		if len(found) != 1 || found[0].About != "web" || found[0].Remedies.String() != "leasehold group edit web" ||
 			!strings.Contains(found[0].What, "invalid template: settings.image: there is no image debian-9") {
 			t.Errorf("problems: %+v", found)
 		}

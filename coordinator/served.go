@@ -47,7 +47,7 @@ func (t *term) keepServed(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s.note(ctx)
-		s.look(ctx)
+		s.checkHistory(ctx)
 		s.forgetEntries(ctx)
 		select {
 		case <-ctx.Done():
@@ -207,9 +207,9 @@ func (s *serving) age(v store.Vitals) {
 	s.history.note(v.Revision, keep)
 }
 
-// look checks how much history etcd keeps, and compacts what is too old unless something else does.
-// That needs no fence: what was old enough when it was chosen only becomes older.
-func (s *serving) look(ctx context.Context) {
+// checkHistory checks how much history etcd keeps, and compacts what is too old unless something
+// else does. That needs no fence: what was old enough when it was chosen only becomes older.
+func (s *serving) checkHistory(ctx context.Context) {
 	keep := s.t.compactAfter()
 	if time.Since(s.looked) < min(lookEvery, keep/marksEach) {
 		return
@@ -239,7 +239,7 @@ func (s *serving) look(ctx context.Context) {
 		return
 	}
 	if ctx.Err() == nil {
-		s.tellFailed(ctx, oldest.Age.D(), keep, err)
+		s.reportFailed(ctx, oldest.Age.D(), keep, err)
 	}
 }
 
@@ -263,10 +263,10 @@ func (s *serving) findOldest(ctx context.Context) (m store.Mark, known bool, err
 	}
 }
 
-// tellFailed reports that history cannot be compacted: at once if the right is missing, which does
-// not resolve itself, and otherwise when history is twice as old as it should be. It is reported
-// once across leaders.
-func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err error) {
+// reportFailed reports that history cannot be compacted: at once if the right is missing, which
+// does not resolve itself, and otherwise when history is twice as old as it should be. It is
+// reported once across leaders.
+func (s *serving) reportFailed(ctx context.Context, age, keep time.Duration, err error) {
 	why := "etcd does not do it: " + err.Error()
 	switch {
 	case errors.Is(err, store.ErrDenied):
@@ -281,7 +281,7 @@ func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err e
 	s.failed = why
 	s.t.log.Warn("etcd's history is not compacted: its database grows until it is full", "kept", age.String(), "why",
 		why, "next", "start etcd with --auto-compaction-retention="+keep.String())
-	s.t.tell(ctx, store.JournalEntry{
+	s.t.writeJournal(ctx, store.JournalEntry{
 		Rule: "OBS-1", What: "etcd's history is not compacted", Why: why,
 		Facts: []store.Fact{{Kind: store.FactKeptHistory, For: store.Duration(age.Round(time.Second))}},
 	})

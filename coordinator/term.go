@@ -176,7 +176,7 @@ func (t *term) run(ctx context.Context) error {
 		return err
 	}
 	t.log.Info("leading")
-	t.tell(ctx, store.JournalEntry{
+	t.writeJournal(ctx, store.JournalEntry{
 		Rule: "ELECT-1", What: "replica " + t.r.cfg.ID + " leads",
 		Revision: t.fence.Created,
 	})
@@ -206,7 +206,7 @@ func (t *term) loop(ctx context.Context) error {
 	for {
 		events := t.inbox.take()
 		now := time.Now()
-		tick, wake := t.leader.Next(now)
+		tick, wake := t.leader.NextStep(now)
 		if !tick.After(now) {
 			events = append(events, leader.Tick{})
 		}
@@ -219,7 +219,7 @@ func (t *term) loop(ctx context.Context) error {
 			}
 		}
 		now = time.Now()
-		tick, wake = t.leader.Next(now)
+		tick, wake = t.leader.NextStep(now)
 		if !wake.IsZero() && wake.Before(tick) {
 			tick = wake
 		}
@@ -262,21 +262,21 @@ func (t *term) compute(ctx context.Context, c leader.Compute) plan.Plan {
 	if took > passLate {
 		t.log.Warn("planning took long", "took", took.String(), "groups", len(c.Groups))
 	}
-	t.tellRefused(ctx, c.Snapshot.Shard.Record.Settings, c.Snapshot.Revision)
-	t.tellGrace(ctx, c.Snapshot, now)
-	t.tellVerdicts(ctx, c.Snapshot, p)
-	t.tellHeld(c.Groups, p)
+	t.recordRefused(ctx, c.Snapshot.Shard.Record.Settings, c.Snapshot.Revision)
+	t.recordGrace(ctx, c.Snapshot, now)
+	t.recordVerdicts(ctx, c.Snapshot, p)
+	t.warnBlocked(c.Groups, p)
 	return p
 }
 
-// tellRefused records in the journal which of the shard's settings cannot be used, and what is in
+// recordRefused records in the journal which of the shard's settings cannot be used, and what is in
 // force instead (REC-20).
-func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
-	var told []string
+func (t *term) recordRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
+	var refused []string
 	for _, e := range s.Refused {
-		told = append(told, fmt.Sprintf("%s; %s is in force", e.Error(), s.Value(e.Path)))
+		refused = append(refused, fmt.Sprintf("%s; %s is in force", e.Error(), s.Value(e.Path)))
 	}
-	text := strings.Join(told, "; ")
+	text := strings.Join(refused, "; ")
 	if text == t.badSettings {
 		return
 	}
@@ -284,7 +284,7 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 		return
 	}
 	t.log.Warn("settings refused", "why", text)
-	t.tell(ctx, store.JournalEntry{
+	t.writeJournal(ctx, store.JournalEntry{
 		Rule: "REC-20", What: "settings of the shard refused", Why: text,
 		Revision: revision,
 	})
@@ -315,8 +315,8 @@ func (g *toldGrace) due(now, end time.Time) bool {
 	}
 }
 
-// tellGrace records in the journal until when no instance is judged lost, and why (SAFE-1).
-func (t *term) tellGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
+// recordGrace records in the journal until when no instance is judged lost, and why (SAFE-1).
+func (t *term) recordGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
 	left := s.GraceEnd.Sub(now)
 	if left <= 0 {
 		t.grace = toldGrace{}
@@ -328,7 +328,7 @@ func (t *term) tellGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
 	cause := store.Cause{
 		Kind: store.CauseDisturbed, Text: s.GraceWhy, For: store.Duration(left.Round(100 * time.Millisecond)),
 	}
-	if !t.tell(ctx, store.JournalEntry{
+	if !t.writeJournal(ctx, store.JournalEntry{
 		Rule: "SAFE-1", What: "no instance is judged lost", Why: reason.Sentence(cause), Cause: reason.Recorded(cause),
 		Revision: s.Revision,
 	}) { // a disturbance of etcd is the very time at which writes fail
@@ -338,9 +338,9 @@ func (t *term) tellGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
 	t.grace = toldGrace{end: s.GraceEnd, times: t.grace.times + 1}
 }
 
-// tellHeld warns once of each piece of work that is due and held back (OBS-1). The status also says
-// why, and what would unblock it.
-func (t *term) tellHeld(planned []string, p plan.Plan) {
+// warnBlocked warns once of each piece of work that is due and held back (OBS-1). The status also
+// says why, and what would unblock it.
+func (t *term) warnBlocked(planned []string, p plan.Plan) {
 	for _, group := range planned {
 		held := map[string]bool{}
 		for _, b := range p.Held[group] {
@@ -362,11 +362,11 @@ func (t *term) tellHeld(planned []string, p plan.Plan) {
 // number.
 const mostVerdicts = 50
 
-// tellVerdicts writes changed verdicts to the journal: each turn to the worse, and each return.
+// recordVerdicts writes changed verdicts to the journal: each turn to the worse, and each return.
 // What is decided because of a verdict follows in the entry of its action. One transaction carries
 // them all: decisions wait for it, and when many instances are in trouble, etcd often is too.
-func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
-	var told []store.JournalEntry
+func (t *term) recordVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
+	var entries []store.JournalEntry
 	more := 0
 	for i, g := range s.Groups {
 		verdicts := t.verdictsOf(&g)
@@ -386,13 +386,13 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
 				continue
 			}
-			if len(told) == mostVerdicts {
+			if len(entries) == mostVerdicts {
 				more++
 				continue
 			}
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule,
 				"why", now.Why(), "revision", int64(s.Revision))
-			told = append(told, store.JournalEntry{
+			entries = append(entries, store.JournalEntry{
 				Kind: store.EntryVerdict, Awaits: now.Awaits,
 				Rule: now.Rule, What: string(now.Verdict), Why: now.Why(),
 				Cause: reason.Recorded(now.Cause), Group: g.Name, Instance: id,
@@ -402,13 +402,13 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 		}
 	}
 	if more > 0 {
-		told = append(told, store.JournalEntry{
+		entries = append(entries, store.JournalEntry{
 			Rule: "DET-3", What: fmt.Sprintf("%d more verdicts changed", more),
 			Revision: s.Revision,
 		})
 	}
-	if len(told) > 0 {
-		t.tell(ctx, told...)
+	if len(entries) > 0 {
+		t.writeJournal(ctx, entries...)
 	}
 }
 
@@ -447,9 +447,9 @@ func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	return t.verdicts[g.Name]
 }
 
-// tell writes entries that belong to no change, under the fence. Entries that cannot be written are
-// lost: they only inform.
-func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) (written bool) {
+// writeJournal writes entries that belong to no change, under the fence. Entries that cannot be
+// written are lost: they only inform.
+func (t *term) writeJournal(ctx context.Context, entries ...store.JournalEntry) (written bool) {
 	_, err := t.commit(ctx, nil, nil, entries...)
 	if err != nil && ctx.Err() == nil {
 		for _, e := range entries {

@@ -96,16 +96,16 @@ func (t *term) callMember(ctx context.Context, c leader.CallMember) leader.Balan
 	switch {
 	case err == nil:
 		log.Info("load balancer changed", "address", m.Address, "port", m.Port)
-		t.tellMember(ctx, c.Call)
+		t.recordMember(ctx, c.Call)
 	case ctx.Err() == nil:
 		log.Error("load balancer's call failed", "error", err)
 	}
 	return leader.BalancerAnswered{Call: c.Call, Made: true, Err: err}
 }
 
-// tellMember writes to the journal what was restored (LB-3), or what an instance has left behind.
+// recordMember writes to the journal what was restored (LB-3), or what an instance has left behind.
 // It repeats nothing that a record's change already says.
-func (t *term) tellMember(ctx context.Context, c plan.MemberCall) {
+func (t *term) recordMember(ctx context.Context, c plan.MemberCall) {
 	entry := store.JournalEntry{
 		Kind: store.EntryCall, Rule: "LB-1", Group: c.Group, Instance: c.Member.Instance, Slot: c.Slot, Revision: c.Record,
 	}
@@ -123,5 +123,5 @@ func (t *term) tellMember(ctx context.Context, c plan.MemberCall) {
 	}
 	entry.Effect.Names = []string{c.Balancer}
 	entry.What = reason.Effect(entry.Effect)
-	t.tell(ctx, entry)
+	t.writeJournal(ctx, entry)
 }

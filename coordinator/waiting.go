@@ -224,7 +224,7 @@ type shardWatcher struct {
 var errReplaced = errors.New("another shard was restored in the place of the empty one that this replica served: " +
 	"it starts again with that")
 
-func (w *shardWatcher) look(c *cache.Content) {
+func (w *shardWatcher) check(c *cache.Content) {
 	switch {
 	case c.Shard.Present() && c.Shard.Record.ID == w.id:
 		w.r.wait("")
@@ -238,13 +238,13 @@ func (w *shardWatcher) look(c *cache.Content) {
 }
 
 // Listed checks the shard's record.
-func (w *shardWatcher) Listed(c *cache.Content) { w.look(c) }
+func (w *shardWatcher) Listed(c *cache.Content) { w.check(c) }
 
 // Changed checks the shard's record if it has changed.
 func (w *shardWatcher) Changed(c *cache.Content, changes []cache.Change) {
 	for _, change := range changes {
 		if change.Kind == store.KindShard {
-			w.look(c)
+			w.check(c)
 			return
 		}
 	}

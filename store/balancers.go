@@ -83,7 +83,7 @@ var balancerFields = []Field{
 	},
 	balancerField("name", "string", "", "LB-1", "the name of a load balancer of the coordinators",
 		"Which load balancer.", func(b *LoadBalancer) string { return b.Name }, nameForm.MatchString),
-	balancerField("port", "port", "the port that the provider tells with the address", "LB-1",
+	balancerField("port", "port", "the port that the provider gives with the address", "LB-1",
 		portAllowed+" (a variable of vars or the port of the address)", "The port that the traffic goes to.",
 		func(b *LoadBalancer) Port { return b.Port },
 		func(p Port) bool { return p == "" || p.ok() }),

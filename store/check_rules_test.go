@@ -131,7 +131,7 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 }
 
 // The reference tells the defaults that a check gets.
-func TestDefaultsOfChecksAreTold(t *testing.T) {
+func TestDefaultsOfChecksAreShown(t *testing.T) {
 	told := map[string]string{}
 	for _, f := range store.Fields {
 		told[f.Path] = f.Default

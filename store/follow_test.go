@@ -190,7 +190,7 @@ func TestFollowKeepsACacheOfWhatIsWanted(t *testing.T) {
 	})
 }
 
-func TestFollowIsToldOfProgress(t *testing.T) {
+func TestFollowSeesProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory(t).Connect()
 		p, wanted, stop := startFollow(t, s)

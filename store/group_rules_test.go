@@ -15,7 +15,7 @@ import (
 )
 
 // The reference page tells the defaults that a group gets.
-func TestDefaultsAreTold(t *testing.T) {
+func TestDefaultsAreShown(t *testing.T) {
 	g := store.DefaultGroup()
 	g.Complete()
 	var values map[string]any

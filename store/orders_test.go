@@ -58,7 +58,7 @@ func TestWhatAReleaseAcknowledges(t *testing.T) {
 
 // The agent carries out a restart of its workload, and after one of the machine the new boot is
 // told as well.
-func TestWhichRestartAnAgentIsToldOf(t *testing.T) {
+func TestWhichRestartAnAgentIsSent(t *testing.T) {
 	for _, test := range []struct {
 		phase  store.Phase
 		order  *store.Restart

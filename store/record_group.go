@@ -226,13 +226,13 @@ type Shares struct {
 
 // Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.
 type Storm struct {
-	Since time.Time `json:"since"`
-	Lost  int       `json:"lost"`  // at its height
-	Of    int       `json:"of"`    // instances that had registered then
-	Shard bool      `json:"shard"` // it is one of the shard as a whole
-	Calm  *Timer    `json:"calm,omitempty"`
-	Probe string    `json:"probe,omitempty"` // the lost instance that is being replaced to see whether that helps
-	Next  *Timer    `json:"next_probe,omitempty"`
+	Since     time.Time `json:"since"`
+	Lost      int       `json:"lost"`  // at its height
+	Of        int       `json:"of"`    // instances that had registered then
+	Shard     bool      `json:"shard"` // it is one of the shard as a whole
+	Calm      *Timer    `json:"calm,omitempty"`
+	Probe     string    `json:"probe,omitempty"` // the lost instance that is being replaced to see whether that helps
+	NextProbe *Timer    `json:"next_probe,omitempty"`
 	// the storm is over; instances that are still lost are replaced step by step until then
 	Resume *Timer `json:"resume,omitempty"`
 	// How it ended, in fields and as text; Ended is "" while it lasts.
@@ -249,7 +249,7 @@ type Breaker struct {
 	Probe string    `json:"probe,omitempty"` // the instance that is healed to see whether that helps
 	// The slot of the probe, which counts as failing until an instance in it is healthy.
 	ProbeSlot *int   `json:"probe_slot,omitempty"`
-	Next      *Timer `json:"next_probe,omitempty"`
+	NextProbe *Timer `json:"next_probe,omitempty"`
 	// The template of a roll is taken for the cause when Doubt ends, if until then only its instances
 	// fail (ROLL-5).
 	Doubt *Timer `json:"doubt,omitempty"`
@@ -331,11 +331,11 @@ func (s *Status) Timers() []NamedTimer {
 	}
 	if s.Storm != nil {
 		add(TimerStorm, s.Storm.Calm)
-		add(TimerProbe, s.Storm.Next)
+		add(TimerProbe, s.Storm.NextProbe)
 		add(TimerResume, s.Storm.Resume)
 	}
 	if s.Breaker != nil {
-		add(TimerBreaker, s.Breaker.Next)
+		add(TimerBreaker, s.Breaker.NextProbe)
 		add(TimerBlame, s.Breaker.Doubt)
 	}
 	if s.Rollout != nil {

@@ -41,7 +41,7 @@ func TestTimersOfRecords(t *testing.T) {
 		{&store.Status{}, "[]"},
 		{&store.Status{Storm: &store.Storm{}, Rollout: &store.Rollout{}}, "[]"},
 		{
-			&store.Status{Storm: &store.Storm{Calm: timer(1), Next: timer(2), Resume: timer(3)}},
+			&store.Status{Storm: &store.Storm{Calm: timer(1), NextProbe: timer(2), Resume: timer(3)}},
 			"[storm_calm 1s storm_probe 2s storm_resume 3s]",
 		},
 		{&store.Status{Rollout: &store.Rollout{Stalls: timer(4)}}, "[rollout_stalls 4s]"},
@@ -64,7 +64,7 @@ func TestPlaceOfAnInstance(t *testing.T) {
 }
 
 // proves HEAL-1
-func TestRestartsThatTheAgentIsToldOf(t *testing.T) {
+func TestRestartsThatTheAgentIsSent(t *testing.T) {
 	for r, want := range map[store.Restart]bool{
 		{Level: store.RestartWorkload}:              true,
 		{Level: store.RestartMachine}:               false,

@@ -183,7 +183,7 @@ const mostTargets = 10
 var scaleFields = []Field{
 	scaleField("scale.min", "integer", "1", "AUTO-1", "1 to scale.max, or 0 with a target from outside for the group",
 		"The smallest size that load chooses. With 0, numbers from outside for the group alone decide whether there "+
-			"is any instance: without one, nothing else could tell that one is needed.",
+			"is any instance: without one, nothing else could show that one is needed.",
 		func(s *ScaleSpec) any { return s.Least() },
 		func(s *ScaleSpec) bool {
 			return s.Least() >= s.mayBe() && (s.Least() <= s.Max || s.Max < 1)

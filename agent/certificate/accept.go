@@ -64,7 +64,7 @@ func (p papers) issuerChanged() bool { return p.trust.Issuer != "" && p.trust.Is
 func (h *Holder) Accept(answer *protocol.Certificate) {
 	if err := h.accept(answer); err != nil {
 		if h.news("accept", err.Error()) {
-			h.log.Warn("certificate from a coordinator is of no use: the present one stays", "error", err)
+			h.log.Warn("a coordinator sent an unusable certificate: the present one is kept", "error", err)
 		}
 		return
 	}
@@ -77,7 +77,7 @@ func (h *Holder) SetTrust(t *protocol.Trust) {
 	trust, err := readTrust(t)
 	if err != nil {
 		if h.news("believe", err.Error()) {
-			h.log.Warn("trust from a coordinator is of no use: the present one stays", "error", err)
+			h.log.Warn("a coordinator sent unusable trust: the present one is kept", "error", err)
 		}
 		return
 	}

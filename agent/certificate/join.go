@@ -61,7 +61,7 @@ func (h *Holder) Join(ctx context.Context,
 	}
 	if err := h.accept(answer); err != nil {
 		if h.news("join", err.Error()) {
-			h.log.Warn("join was answered with a certificate that is of no use; it is tried again", "error", err)
+			h.log.Warn("the answer to the join has an unusable certificate; the join is tried again", "error", err)
 		}
 		return fmt.Errorf("%w: %w", ErrNotJoined, err)
 	}

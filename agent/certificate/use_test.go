@@ -131,7 +131,7 @@ func TestAnAnswerToACallThatWasGivenUpCounts(t *testing.T) {
 }
 
 // proves SEC-2
-func TestARefusedJoinIsToldOnceWithWhatToDo(t *testing.T) {
+func TestARefusedJoinIsLoggedOnceWithWhatToDo(t *testing.T) {
 	bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
 		h := hold(t, ca, dir, nil)
 		defer h.stop()

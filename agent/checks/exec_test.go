@@ -87,7 +87,7 @@ func group(mark string) []int {
 			continue
 		}
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if _, runs := look(e.Name()); runs && strings.Contains(string(env), "MARK="+mark+"\x00") {
+		if _, runs := stat(e.Name()); runs && strings.Contains(string(env), "MARK="+mark+"\x00") {
 			out = append(out, pid)
 		}
 	}
@@ -171,10 +171,10 @@ func TestProcess(t *testing.T) {
 	}
 	defer func() { _, _ = zombie.Wait() }()
 	await(t, "the end of a process whose exit code is not collected", func() bool {
-		_, runs := look(strconv.Itoa(zombie.Pid))
+		_, runs := stat(strconv.Itoa(zombie.Pid))
 		return !runs
 	})
-	own, _ := look("self")
+	own, _ := stat("self")
 	mine, absent := fmt.Sprint(os.Getpid()), filepath.Join(dir, "none")
 	gone := fmt.Sprint(zombie.Pid)
 	for name, c := range map[string]struct {

@@ -369,7 +369,7 @@ func fullBacklog(t *testing.T) string {
 // The same failure always gives the same text: otherwise every report would be new.
 //
 // proves DET-16
-func TestFailuresAreToldWithoutAddresses(t *testing.T) {
+func TestFailuresAreReportedWithoutAddresses(t *testing.T) {
 	reset := listen(t, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) })
 	for range 20 {
 		for _, spec := range []*protocol.CheckSpec{

@@ -52,7 +52,7 @@ func byPIDFile(file string) Result {
 	if err != nil || pid < 1 {
 		return Result(fmt.Sprintf("%s holds no process ID", file))
 	}
-	if _, runs := look(strconv.Itoa(pid)); !runs {
+	if _, runs := stat(strconv.Itoa(pid)); !runs {
 		return Result(fmt.Sprintf("process %d from %s does not run", pid, file))
 	}
 	return ""
@@ -86,7 +86,7 @@ func find(ctx context.Context, name string) (pid string, why Result) {
 // isCalled reports whether the process runs and has this name: by the kernel, which cuts long
 // names, or, where it was cut, by its command line.
 func isCalled(pid, name string) bool {
-	comm, runs := look(pid)
+	comm, runs := stat(pid)
 	if !runs || comm != name[:min(len(name), kernelName)] {
 		return false
 	}
@@ -106,8 +106,8 @@ func isCalled(pid, name string) bool {
 	return false
 }
 
-// look returns the kernel's name of a process and whether it runs. A zombie does not run.
-func look(pid string) (comm string, runs bool) {
+// stat returns the kernel's name of a process and whether it runs. A zombie does not run.
+func stat(pid string) (comm string, runs bool) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return "", false

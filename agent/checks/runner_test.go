@@ -139,7 +139,7 @@ func (s *scene) changed() bool {
 // early.
 //
 // proves DET-9, DET-1
-func TestFirstRunIsAtOnceAndVerdictsAreTold(t *testing.T) {
+func TestFirstRunIsAtOnceAndVerdictsAreReported(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.act("a", always("refused"))
 		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{spec("a")}})

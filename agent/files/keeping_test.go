@@ -333,7 +333,7 @@ func TestAgentsReportTheDirectoriesInWhichTheyWrite(t *testing.T) {
 // A disk that hangs while it is looked for a file holds up no report.
 //
 // proves FILE-1, SAFE-5
-func TestStatesAreToldThoughTheDiskHangs(t *testing.T) {
+func TestStatesAreReportedThoughTheDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
 		defer m.stop()

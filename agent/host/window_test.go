@@ -116,7 +116,7 @@ func TestSampleLongerThanAWindow(t *testing.T) {
 }
 
 // proves DET-13
-func TestWindowsLeaveOutWhatWasNotTold(t *testing.T) {
+func TestWindowsLeaveOutWhatWasNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 5 * time.Second
 		m := &machineOf{busy: 1, total: 10, memory: 50}

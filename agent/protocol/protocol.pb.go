@@ -1424,7 +1424,7 @@ type Wanted struct {
 	Checks        []*CheckSpec           `protobuf:"bytes,7,rep,name=checks,proto3" json:"checks,omitempty"`
 	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
 	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
-	Files         bool                   `protobuf:"varint,12,opt,name=files,proto3" json:"files,omitempty"`                                // with config_hash: it has files, of which Files tell
+	Files         bool                   `protobuf:"varint,12,opt,name=files,proto3" json:"files,omitempty"`                                // with config_hash: it has files; the message Files lists them
 	Upgrade       *AgentUpgrade          `protobuf:"bytes,13,opt,name=upgrade,proto3" json:"upgrade,omitempty"`                             // absent: the agent stays as it is
 	Drill         *Drill                 `protobuf:"bytes,14,opt,name=drill,proto3" json:"drill,omitempty"`                                 // a failure on purpose (DAY-6); absent: none
 	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: it stays as it is
@@ -1560,7 +1560,7 @@ func (x *Wanted) GetClaim() []byte {
 	return nil
 }
 
-// Drill asks the agent to cause a failure, once for each token. It is told on one stream only, so an agent that comes back does
+// Drill asks the agent to cause a failure, once for each token. It is sent on one stream only, so an agent that comes back does
 // not fail again. An agent of an older release ignores it.
 type Drill struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1617,7 +1617,7 @@ func (x *Drill) GetKind() string {
 // AgentUpgrade offers another version of the agent (PROV-7). An agent of a release without upgrades ignores it.
 type AgentUpgrade struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`          // tells this offer from others: an agent takes each once
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`          // identifies the offer: an agent takes each once
 	Programs      []*AgentProgram        `protobuf:"bytes,2,rep,name=programs,proto3" json:"programs,omitempty"`    // one for each platform
 	Addresses     []string               `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`  // of coordinators that serve them, by HTTPS
 	Downgrade     bool                   `protobuf:"varint,4,opt,name=downgrade,proto3" json:"downgrade,omitempty"` // a later version may be replaced, if the statement allows it too

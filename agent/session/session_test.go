@@ -403,7 +403,7 @@ func leaseEnds(c *Session) time.Time {
 }
 
 // What is logged already is not noted again; the next replica is asked all the same.
-func TestWhatIsToldAlreadyIsNotNoted(t *testing.T) {
+func TestWhatIsReportedAlreadyIsNotNoted(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		c := New(ordered("a", "b"))
 		now := time.Now()

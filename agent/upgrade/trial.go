@@ -194,7 +194,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			return nil
 		case <-asked:
 			asked, t.asked = nil, time.Now()
-			p.Log.Info("new version of the agent is told to end", "version", t.state.Trial.Version)
+			p.Log.Info("ending the new version of the agent", "version", t.state.Trial.Version)
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			if !leaving {
 				late.Reset(t.end())
@@ -231,7 +231,7 @@ func notStarted(why error) error { return fmt.Errorf("it could not be started: %
 func Acknowledged(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("tell of the acknowledgement: %w", err)
+		return fmt.Errorf("report the acknowledgement: %w", err)
 	}
 	return f.Close()
 }

@@ -134,7 +134,7 @@ func (h hookTest) idle() {
 }
 
 // proves DRAIN-1
-func TestEndOfTheHookIsTold(t *testing.T) {
+func TestEndOfTheHookIsReported(t *testing.T) {
 	h := newHookTest(t)
 	d := order(t, "d1", "fail")
 	h.Want(d)

@@ -16,7 +16,7 @@ import (
 )
 
 // proves DET-19, DET-1
-func TestExitCodeAndLastWordsAreTold(t *testing.T) {
+func TestExitCodeAndLastOutputAreReported(t *testing.T) {
 	r := begin(t, "fail", nil)
 	r.start()
 	e := r.exit()
@@ -30,7 +30,7 @@ func TestExitCodeAndLastWordsAreTold(t *testing.T) {
 }
 
 // proves DET-19
-func TestSignalIsTold(t *testing.T) {
+func TestSignalIsReported(t *testing.T) {
 	r := begin(t, "serve", nil)
 	r.start()
 	r.says("ready")

@@ -67,7 +67,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 }
 
 // proves DET-14
-func TestRunsWithoutAnyReplicaUntilItIsTold(t *testing.T) {
+func TestRunsWithoutAnyReplicaUntilItIsSignalled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bootstrap.json")
 	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestRunsWithoutAnyReplicaUntilItIsTold(t *testing.T) {
 	}
 }
 
-func TestStreamsComeFromTheAddressThatIsTold(t *testing.T) {
+func TestStreamsComeFromTheGivenAddress(t *testing.T) {
 	const source = "127.0.0.77"
 	replica, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

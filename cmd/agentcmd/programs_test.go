@@ -13,7 +13,7 @@ import (
 // own program again: neither would know of the signal. The outcome of the trial stands.
 //
 // proves PROV-7, DET-8
-func TestToldToEndAsATrialEnds(t *testing.T) {
+func TestSignalledAsATrialEnds(t *testing.T) {
 	for name, next := range map[string]string{"won": "/bin/true", "lost": ""} {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := supervised.UntilTerminated(syscall.SIGUSR1)

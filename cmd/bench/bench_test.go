@@ -179,7 +179,7 @@ func TestOnlyTheBenchsOwnVariableNamesAnEtcd(t *testing.T) {
 }
 
 // Parts find the endpoints and the user of etcd in their environment.
-func TestPartsAreToldWhichEtcd(t *testing.T) {
+func TestPartsAreGivenTheEtcd(t *testing.T) {
 	s := &Session{flags: &Globals{}}
 	if env := s.partEnvironment(); env != nil {
 		t.Errorf("without a named etcd: %q", env)

@@ -130,8 +130,8 @@ func (c *Compare) contend(ctx context.Context, s *Session, one contender, where 
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return done, err
-	case errors.As(err, &known) && known.Next != "":
-		done.Problem = known.What + "; " + known.Next
+	case errors.As(err, &known) && len(known.Remedies) > 0:
+		done.Problem = known.What + "; " + known.Remedies.String()
 	case err != nil:
 		done.Problem = program.Joined(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/api"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
@@ -40,7 +41,7 @@ func (s *Session) login(c *program.Connection) api.Login {
 		if errors.Is(err, etcdstore.ErrOpen) {
 			return nil, nil, &api.Problem{
 				Status: http.StatusForbidden, Detail: err.Error() + ": nothing can be edited by the API",
-				Next: "leasehold auth init",
+				Remedies: story.Run("leasehold auth init"),
 			}
 		}
 		if err != nil {
@@ -311,7 +312,7 @@ func (r *requestOfAPI) checkBase(c change) error {
 		return nil
 	}
 	p := &api.Problem{
-		Status: http.StatusPreconditionFailed, Next: "read the group again",
+		Status: http.StatusPreconditionFailed, Remedies: story.Advise("read the group again"),
 		Detail: fmt.Sprintf("group %s is at revision %d, not %d; nothing was changed", c.name, c.rev(), *r.based),
 	}
 	switch {
@@ -329,7 +330,7 @@ func (s *Session) checkBaseOf(what string, read store.Revision) error {
 		return nil
 	}
 	return &api.Problem{
-		Status: http.StatusPreconditionFailed, Next: "read it again",
+		Status: http.StatusPreconditionFailed, Remedies: story.Advise("read it again"),
 		Detail: fmt.Sprintf("%s is at revision %d, not %d; nothing was changed", what, read, *s.api.based),
 	}
 }
@@ -344,7 +345,7 @@ func onlyGroup(name string) error {
 func unconfirmed(name, act string) error {
 	return &api.Problem{
 		Status: http.StatusConflict, Detail: act + ": this must be confirmed; nothing was changed",
-		Next: "the same request with confirm=" + name,
+		Remedies: story.Advise("the same request with confirm=" + name),
 	}
 }
 
@@ -401,7 +402,7 @@ func (s *Session) problem(err error) error {
 	case !errors.As(err, &f):
 		return err
 	}
-	p := &api.Problem{Status: http.StatusUnprocessableEntity, Detail: f.What, Next: f.Next}
+	p := &api.Problem{Status: http.StatusUnprocessableEntity, Detail: f.What, Remedies: f.Remedies}
 	switch {
 	case s.api.denied:
 		p.Status = http.StatusForbidden

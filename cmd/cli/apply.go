@@ -15,7 +15,7 @@ import (
 // Apply is the command apply: the groups and settings of a shard, from a directory (REC-7, REC-14).
 type Apply struct {
 	Files      []string `name:"file" short:"f" required:"" sep:"none" help:"Directory with files of groups and of the shard's settings, or such a file; - is standard input. May be given several times." placeholder:"DIR"`
-	Source     string   `help:"Name of the source of the files, such as a repository; recorded beside each group." placeholder:"NAME"`
+	Source     string   `help:"Name of the source of the files, such as a repository; recorded with each group." placeholder:"NAME"`
 	TakeOver   bool     `help:"Take over groups that were applied from another source."`
 	Prune      bool     `help:"Delete the groups that were applied from this source and are no longer in the files, and all their instances."`
 	Diff       bool     `help:"Show what would change and what would follow, without changing anything; exit with 6 if there is a difference."`

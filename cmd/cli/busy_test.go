@@ -29,7 +29,7 @@ func busy(w *world) {
 		st.Verdicts[store.Lost] = 6
 		st.Storm = &store.Storm{
 			Since: noon.Add(-41 * time.Second), Lost: 6, Of: 12,
-			Calm: timer(11*time.Second, time.Minute), Next: timer(41*time.Second, 5*time.Minute),
+			Calm: timer(11*time.Second, time.Minute), NextProbe: timer(41*time.Second, 5*time.Minute),
 		}
 		st.Blocked = []store.Blocked{{
 			Rule: "SAFE-2", What: "replace storm-1-a", Why: "6 of 12 are lost",

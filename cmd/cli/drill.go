@@ -83,7 +83,8 @@ func (c *drillOne) drill(ctx context.Context, s *Session, kind store.RequestKind
 		return drill{}, err
 	}
 	if len(targets) == 0 {
-		return drill{}, failure(NotFound, "leasehold instance list "+c.Group, "group %s has no running instance%s", c.Group,
+		return drill{}, failureRun(NotFound, "leasehold instance list "+c.Group,
+			"group %s has no running instance%s", c.Group,
 			prefixed(" ", c.Instance))
 	}
 	return drill{g, s.request(kind, "", targets[0].ID), targets[:1], what}, nil
@@ -105,7 +106,7 @@ func (c *DrillZone) drill(ctx context.Context, s *Session) (drill, error) {
 		return drill{}, err
 	}
 	if len(targets) == 0 {
-		return drill{}, failure(NotFound, "leasehold instance list "+c.Group,
+		return drill{}, failureRun(NotFound, "leasehold instance list "+c.Group,
 			"group %s has no running instance in zone %s", c.Group, c.Zone)
 	}
 	r := s.request(store.RequestDrill, c.Group, "")
@@ -164,7 +165,7 @@ func (s *Session) orderDrill(ctx context.Context, d drill, given []string) error
 		return err
 	}
 	if len(leaders.KVs) == 0 {
-		return failure(Failed, "leasehold status",
+		return failureRun(Failed, "leasehold status",
 			"no coordinator is running, and a drill is not left for later; nothing was ordered")
 	}
 	var ids []string
@@ -190,7 +191,8 @@ func (s *Session) drill(ctx context.Context, d drill, given []string) error {
 		return err
 	}
 	if seen.Refused != "" {
-		return failure(Failed, "leasehold explain "+g.Name, "group %s could not tolerate it: %s; nothing was done", g.Name,
+		return failureRun(Failed, "leasehold explain "+g.Name,
+			"group %s could not tolerate it: %s; nothing was done", g.Name,
 			seen.Refused)
 	}
 	return s.showDrill(ctx, g, seen)
@@ -227,14 +229,14 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 		}
 		select {
 		case <-ctx.Done():
-			return seen, failure(Interrupted, "leasehold events -g "+group+" --follow",
+			return seen, failureRun(Interrupted, "leasehold events -g "+group+" --follow",
 				"stopped following: the drill goes on, and so does the healing")
 		case <-deadline.C:
 			why := "not all slots are served again"
 			if slices.ContainsFunc(seen.Instances, func(i review.DrilledSeen) bool { return i.Seen.IsZero() }) {
 				why = "no failure was seen: it may not have been caused, or was over at once"
 			}
-			return seen, failure(TimedOut, "leasehold explain "+group, "gave up after %s: %s", output.Span(limit), why)
+			return seen, failureRun(TimedOut, "leasehold explain "+group, "gave up after %s: %s", output.Span(limit), why)
 		case <-f.changed:
 		}
 	}
@@ -245,8 +247,8 @@ func drillLines(seen review.DrillSeen) (lines []string) {
 	for _, i := range seen.Instances {
 		if !i.Ended.IsZero() {
 			lines = append(lines, i.Instance+map[store.DrillKind]string{
-				store.DrillMachine: " is ended by its provider", store.DrillAgent: ": its agent is told to kill itself",
-				store.DrillWorkload: ": its agent is told to kill the workload",
+				store.DrillMachine: " is ended by its provider", store.DrillAgent: ": its agent is ordered to kill itself",
+				store.DrillWorkload: ": its agent is ordered to kill the workload",
 			}[seen.Kind])
 		}
 	}
@@ -331,7 +333,7 @@ func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen)
 	if err != nil || !slices.ContainsFunc(lines, func(p review.Promise) bool { return !p.Kept }) {
 		return err
 	}
-	return failure(Failed, "leasehold explain "+g.Name, "the drill has shown something else than what was promised")
+	return failureRun(Failed, "leasehold explain "+g.Name, "the drill has shown something else than what was promised")
 }
 
 func (s *Session) promiseTable(lines []review.Promise) error {

@@ -167,7 +167,7 @@ func TestExplainInAShardWithoutRoomKeepsTheProvidersWord(t *testing.T) {
 		w.held("web", "HEAL-12")
 		synctest.Wait()
 		w.explains("web", "web is STARTED, 0 of 1 healthy", "(HEAL-12): out of capacity",
-			"Next look: within a minute or so, when the provider is queried again (HEAL-12)")
+			"Next decision: within a minute or so, when the provider is queried again (HEAL-12)")
 	})
 }
 

@@ -21,7 +21,7 @@ type Evacuate struct {
 // created there until --end.
 func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 	if strings.TrimSpace(c.Zone) == "" {
-		return failure(Usage, "leasehold evacuate --help",
+		return failureRun(Usage, "leasehold evacuate --help",
 			"zone: %q: must be the name of a zone, as leasehold instance list shows it", c.Zone)
 	}
 	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
@@ -29,7 +29,7 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if !shard.Present() {
-		return failure(NotFound, "leasehold status --all-shards",
+		return failureRun(NotFound, "leasehold status --all-shards",
 			"there is no shard %s: no coordinator has ever served it", s.flags.Shard)
 	}
 	if err := s.checkBaseOf("the record of shard "+s.flags.Shard, shard.Modified); err != nil {

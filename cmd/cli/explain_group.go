@@ -17,18 +17,18 @@ import (
 
 // groupStory is the output of explain for a group.
 type groupStory struct {
-	Group     string          `json:"group"`
-	State     string          `json:"state"`
-	Revision  store.Revision  `json:"revision"`
-	Answer    string          `json:"answer"`
-	Now       []string        `json:"now"`     // work in progress
-	Blocked   []store.Blocked `json:"blocked"` // as the leader has recorded it
-	Computed  *computed       `json:"computed"`
-	NextLook  *story.Look     `json:"next_look"`
-	Decisions []storyLine     `json:"decisions"` // the last ones
-	Next      []string        `json:"next"`      // commands
+	Group        string          `json:"group"`
+	State        string          `json:"state"`
+	Revision     store.Revision  `json:"revision"`
+	Answer       string          `json:"answer"`
+	Now          []string        `json:"now"`     // work in progress
+	Blocked      []store.Blocked `json:"blocked"` // as the leader has recorded it
+	Computed     *computed       `json:"computed"`
+	NextDecision *story.Upcoming `json:"next_look"`
+	Decisions    []storyLine     `json:"decisions"` // the last ones
+	Remedies     story.Remedies  `json:"remedies"`
 
-	looks string
+	nextText string
 }
 
 // mostDecisions is how many of the last decisions are shown.
@@ -42,13 +42,13 @@ func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
 			return false, err
 		}
 		if kv.Modified != 0 {
-			return true, s.tellGroup(ctx, name)
+			return true, s.explainExisting(ctx, name)
 		}
 	}
 	return false, nil
 }
 
-func (s *Session) tellGroup(ctx context.Context, name string) error {
+func (s *Session) explainExisting(ctx context.Context, name string) error {
 	sc, err := s.scene(ctx, name)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	decisions, told := lastOf(entries), verdictsTold(entries)
+	decisions, journaled := lastOf(entries), journaledVerdicts(entries)
 	g := group{
 		Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name],
 		Status: sc.content.Status[name],
@@ -66,29 +66,29 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 	all := func(store.Blocked) bool { return true }
 	story := groupStory{
 		Group: name, State: strings.TrimSpace(story.RowOf(g).State), Revision: sc.content.Revision,
-		Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
-		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
+		Answer: groupAnswer(sc, g), Now: goingOn(sc, journaled),
+		Blocked: sc.blocked(all), Decisions: storyLines(decisions),
 	}
-	story.NextLook, story.looks = sc.nextLook(groupLooks(sc, told), story.Blocked)
-	story.Next = append(story.Next, nextCommands(g, sc)...)
+	story.NextDecision, story.nextText = sc.nextDecision(groupUpcoming(sc, journaled), story.Blocked)
+	story.Remedies = remediesOf(g, sc)
 	story.Computed = computeGroup(sc, sc.held(all))
 	return s.showGroupStory(story)
 }
 
-// mostCommands is how many commands are proposed.
-const mostCommands = 3
+// mostRemedies is how many remedies are shown.
+const mostRemedies = 3
 
-// nextCommands returns what an operator can do about what is blocked or wrong.
-func nextCommands(g group, sc *scene) []string {
-	commands := story.Freeing(sc.status().Blocked)
+// remediesOf returns what an operator can do about what is blocked or wrong.
+func remediesOf(g group, sc *scene) story.Remedies {
+	remedies := append(story.Remedies{}, story.Unblocking(sc.status().Blocked)...)
 	for _, p := range story.GroupProblems(g, sc.leads(), sc.now) {
-		for _, remedy := range p.Next {
-			if remedy.Kind != story.Inspection && !slices.Contains(commands, remedy.Text) {
-				commands = append(commands, remedy.Text)
+		for _, remedy := range p.Remedies {
+			if remedy.Kind != story.Inspection && !slices.Contains(remedies, remedy) {
+				remedies = append(remedies, remedy)
 			}
 		}
 	}
-	return commands[:min(len(commands), mostCommands)]
+	return remedies[:min(len(remedies), mostRemedies)]
 }
 
 // computeGroup follows the planner until the group comes to rest. It changes the scene's world.
@@ -206,10 +206,10 @@ func groupClauses(sc *scene, g group) []string {
 }
 
 // goingOn describes what is in progress in a group.
-func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
+func goingOn(sc *scene, journaled map[string]store.JournalEntry) []string {
 	st := sc.status()
 	st.Blocked = nil // that is shown elsewhere
-	lines := append([]string{sc.cacheLine()}, ailingLines(sc, told)...)
+	lines := append([]string{sc.cacheLine()}, ailingLines(sc, journaled)...)
 	lines = append(lines, story.NowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
 		switch {
@@ -241,16 +241,16 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	return lines
 }
 
-func groupLooks(sc *scene, told map[string]store.JournalEntry) []story.Look {
-	looks := story.StatusLooks(sc.status())
+func groupUpcoming(sc *scene, journaled map[string]store.JournalEntry) []story.Upcoming {
+	upcoming := story.StatusUpcoming(sc.status())
 	for _, v := range sc.slots() {
-		looks = append(looks, story.SlotLooks(v.Record)...)
+		upcoming = append(upcoming, story.SlotUpcoming(v.Record)...)
 	}
 	for _, i := range sc.instances() {
-		looks = append(looks, story.InstanceLooks(i)...)
-		looks = append(looks, suspectLooks(sc, i, verdictNow(sc, i.ID, told))...)
+		upcoming = append(upcoming, story.InstanceUpcoming(i)...)
+		upcoming = append(upcoming, suspectUpcoming(sc, i, verdictNow(sc, i.ID, journaled))...)
 	}
-	return looks
+	return upcoming
 }
 
 // explainGoneGroup explains a group that is gone, from the journal alone.
@@ -264,7 +264,7 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	now := s.env.Now()
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
-		Next: []string{},
+		Remedies: story.Remedies{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, story.Clock(last.At, now), last.What,
 			reason.Text(last.Cause, last.Why)),
 	}
@@ -283,13 +283,13 @@ func (s *Session) showGroupStory(st groupStory) error {
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	writeNextLook(&b, scr, st.looks, "the group")
+	writeNextDecision(&b, scr, st.nextText, "the group")
 	if len(st.Decisions) > 0 {
 		b.WriteString("Last decisions\n")
 		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())
 	}
-	for _, command := range st.Next {
-		output.WriteWrapped(&b, scr, "next: ", command)
+	for _, remedy := range st.Remedies {
+		output.WriteWrapped(&b, scr, "next: ", remedy.Text)
 	}
 	return s.print(&b)
 }

@@ -29,13 +29,13 @@ type instanceStory struct {
 	// Decision is the decision that matters, and what would have prevented it.
 	Decision *storyLine `json:"decision,omitempty"`
 	// Otherwise says what would have happened without it.
-	Otherwise string          `json:"otherwise,omitempty"`
-	Blocked   []store.Blocked `json:"blocked"`  // as the leader has recorded it
-	Computed  *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
-	NextLook  *story.Look     `json:"next_look"`
-	Next      string          `json:"next"` // a command
+	Otherwise    string          `json:"otherwise,omitempty"`
+	Blocked      []store.Blocked `json:"blocked"`  // as the leader has recorded it
+	Computed     *computed       `json:"computed"` // computed here; nil: only what the leader has recorded
+	NextDecision *story.Upcoming `json:"next_look"`
+	Remedies     story.Remedies  `json:"remedies"`
 
-	looks string
+	nextText string
 }
 
 // computed is the plan that this program computes from the records with the coordinator's planner.
@@ -66,20 +66,20 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if now, there := sc.content.Instances[id]; there { // it may have changed since
 		v = now
 	}
-	st := tellInstance(sc, v.Record, life.entries)
+	st := instanceStoryOf(sc, v.Record, life.entries)
 	st.read(life, sc.now)
 	return true, s.showInstanceStory(st)
 }
 
-// tellInstance returns the story of an instance with a record.
-func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
+// instanceStoryOf returns the story of an instance with a record.
+func instanceStoryOf(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
 	slot, now := i.Slot, sc.now
 	st := instanceStory{
 		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision,
-		Journal: storyLines(life),
-		Next:    "leasehold instance show " + i.ID,
+		Journal:  storyLines(life),
+		Remedies: story.Run("leasehold instance show " + i.ID),
 	}
-	judged := verdictNow(sc, i.ID, verdictsTold(life))
+	judged := verdictNow(sc, i.ID, journaledVerdicts(life))
 	if judged.shown() {
 		st.Verdict = &judged
 	}
@@ -100,9 +100,10 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	if held := sc.held(mine); len(held) > 0 {
 		st.Computed = &computed{Held: held}
 	}
-	st.NextLook, st.looks = sc.nextLook(append(looksFor(sc, i, st.Blocked), suspectLooks(sc, i, judged)...), st.Blocked)
-	if commands := story.Freeing(st.Blocked); len(commands) > 0 {
-		st.Next = commands[0]
+	due := append(upcomingFor(sc, i, st.Blocked), suspectUpcoming(sc, i, judged)...)
+	st.NextDecision, st.nextText = sc.nextDecision(due, st.Blocked)
+	if commands := story.Unblocking(st.Blocked); len(commands) > 0 {
+		st.Remedies = commands[:1]
 	}
 	return st
 }
@@ -143,22 +144,22 @@ func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	st := tellGone(sc, id, slot, life.entries)
+	st := goneStoryOf(sc, id, slot, life.entries)
 	st.read(life, sc.now)
 	return true, s.showInstanceStory(st)
 }
 
-// tellGone returns the story of an instance without a record.
-func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
+// goneStoryOf returns the story of an instance without a record.
+func goneStoryOf(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
 	st := instanceStory{
 		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision,
 		Journal: storyLines(life), Now: []string{},
-		Blocked: []store.Blocked{}, Next: "leasehold explain " + sc.group,
+		Blocked: []store.Blocked{}, Remedies: story.Run("leasehold explain " + sc.group),
 	}
 	st.decide(id, life, sc.now)
 	e, found := partingOf(id, life)
 	if sc.group == "" {
-		st.Next = "leasehold instance list"
+		st.Remedies = story.Run("leasehold instance list")
 	}
 	switch at := endOf(id, life); {
 	case !everWas(id, life):

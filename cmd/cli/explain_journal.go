@@ -216,8 +216,8 @@ func endOf(id string, life []store.JournalEntry) time.Time {
 	return time.Time{}
 }
 
-// verdictsTold returns the last verdicts that a leader journaled about instances.
-func verdictsTold(entries []store.JournalEntry) map[string]store.JournalEntry {
+// journaledVerdicts returns the last verdicts that a leader journaled about instances.
+func journaledVerdicts(entries []store.JournalEntry) map[string]store.JournalEntry {
 	last := map[string]store.JournalEntry{}
 	for _, e := range entries {
 		if reason.IsVerdict(&e) {

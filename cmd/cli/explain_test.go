@@ -14,11 +14,11 @@ import (
 // The fate of an instance, and the reason, can be explained long after it is gone.
 //
 // proves REC-15
-func TestExplainTellsWhyAnInstanceIsGone(t *testing.T) {
+func TestExplainSaysWhyAnInstanceIsGone(t *testing.T) {
 	inShard(t, named("web", 3), func(w *shard) {
 		lost := w.ids()[1]
 		w.loses(lost)
-		w.explains(lost, lost+" is RUNNING since", "but it is LOST", "its replacement web-1-", "Next look")
+		w.explains(lost, lost+" is RUNNING since", "but it is LOST", "its replacement web-1-", "Next decision")
 		w.until("it is gone", func() bool { return !strings.Contains(strings.Join(w.ids(), " "), lost) })
 		out := w.explains(lost, lost+" was DELETED ", " because it was LOST; web-1-", " took slot 1",
 			// one instant, in the order in which it was decided
@@ -30,7 +30,7 @@ func TestExplainTellsWhyAnInstanceIsGone(t *testing.T) {
 		}
 		next := w.ids()[1]
 		out = w.explains(next, next+" is RUNNING and healthy since", lost, "replacement "+next+" requested",
-			"Next look: none due")
+			"Next decision: none due")
 		if strings.Contains(out, "It would have been kept") {
 			t.Errorf("another's end is taken for its own:\n%s", out)
 		}
@@ -86,8 +86,8 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.explains(ids[1], ids[1]+" is RUNNING since", "but it is UNHEALTHY: it feels unwell", "Why not yet",
 				"replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)",
 				// who has the room that it waits for
-				"Next look: ", " web-0-", " has failed, unless it is healthy (DET-10)")
-			w.explains(id, "; its replacement web-0-", " is checking", "Why not yet", "removal of "+id, "Next look: ",
+				"Next decision: ", " web-0-", " has failed, unless it is healthy (DET-10)")
+			w.explains(id, "; its replacement web-0-", " is checking", "Why not yet", "removal of "+id, "Next decision: ",
 				"has failed, unless it is healthy (DET-10)")
 		}},
 		"flapping wait": {one, func(w *shard, id string) {
@@ -99,7 +99,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.held("web", "FLAP-2")
 			w.explains("web", "1 slot waits after repeated failures", "slot 0: flapping: 3 failures, tried again in ",
 				"Why not yet", "filling slot 0 (FLAP-2): slot 0 flaps: 3 failures", "freed when: its wait of ",
-				"Next look: ", "slot 0 is tried again (FLAP-2)")
+				"Next decision: ", "slot 0 is tried again (FLAP-2)")
 		}},
 		"storm": {named("web", 6), func(w *shard, id string) {
 			w.loses(w.ids()[:4]...)
@@ -109,7 +109,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 				"a probe replacement in ",
 				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost",
 				"freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
-				"Next look: ", "one lost instance is replaced, as a probe (SAFE-2)",
+				"Next decision: ", "one lost instance is replaced, as a probe (SAFE-2)",
 				"next: leasehold group override-storm web")
 			w.explains(id, "but it is LOST", "Why not yet", "replacement of "+id+" (SAFE-2): a storm")
 		}},
@@ -119,9 +119,9 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.falls(id, "it feels unwell")
 			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet",
 				"all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released",
-				"Next look: when the shard's hold is released; until then it is only observed (SAFE-12)")
+				"Next decision: when the shard's hold is released; until then it is only observed (SAFE-12)")
 			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)",
-				"Next look: when the shard's hold is released")
+				"Next decision: when the shard's hold is released")
 		}},
 		"pause": {drains(one), func(w *shard, id string) {
 			w.run("instance", "drain", id, "--confirm="+id)
@@ -131,7 +131,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.explains("web", "web is PAUSED, 0 of 1 healthy: nothing is created, healed or deleted in it",
 				"Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web",
 				// and not when the drain's time is over
-				"Next look: when the group is resumed; until then it is only observed (REC-13)")
+				"Next decision: when the group is resumed; until then it is only observed (REC-13)")
 		}},
 		"protected": {one, func(w *shard, id string) {
 			w.run("instance", "protect", id, "--from-heal")
@@ -164,7 +164,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.held("web", "DET-10")
 			w.explains(w.ids()[1], " is CHECKING since ", ": not healthy yet: http:8081 refused", "Why not yet",
 				"health of web-1-", " (DET-10): http:8081 refused",
-				"freed when: it passes its checks, or fails after 10m0s", "Next look: ",
+				"freed when: it passes its checks, or fails after 10m0s", "Next decision: ",
 				"has failed, unless it is healthy (DET-10)")
 		}},
 	} {
@@ -239,7 +239,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 				w.explains(id, id+" is DRAINING since ", ", until ",
 					" at the latest, because it was ordered by eve@desk",
 					"drain: REC-16: ", "Why not yet", "removal of "+id+" (DRAIN-1): it drains",
-					"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next look: ",
+					"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next decision: ",
 					id+" has reached its drain limit, and is removed (DRAIN-1)")
 				w.explains("web", id+" drains because it was ordered by eve@desk; ends in ")
 				w.run("instance", "drained", id)
@@ -256,7 +256,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 }
 
 // When the group is gone, it and its instances are explained from the journal.
-func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
+func TestExplainOfAGroupThatIsGone(t *testing.T) {
 	inShard(t, named("web", 1), func(w *shard) {
 		id := w.ids()[0]
 		w.run("group", "delete", "web", "--confirm=web")

@@ -95,9 +95,9 @@ func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 	return lines
 }
 
-// suspectLooks returns when a suspicion ends at the latest: the lease of a silent agent ends, and
-// counts once that is confirmed and no grace period runs.
-func suspectLooks(sc *scene, i store.Instance, v verdict) []story.Look {
+// suspectUpcoming returns when a suspicion ends at the latest: the lease of a silent agent ends,
+// and counts once that is confirmed and no grace period runs.
+func suspectUpcoming(sc *scene, i store.Instance, v verdict) []story.Upcoming {
 	if v.Verdict != store.Suspect || !i.Phase.Registered() {
 		return nil
 	}
@@ -105,22 +105,24 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []story.Look {
 	settings := sc.content.Shard.Record.Settings
 	switch {
 	case v.Awaits == store.AwaitsList:
-		return []story.Look{{
+		return []story.Upcoming{{
 			At:   sc.now.Add(settings.ProviderPoll.D()),
 			What: "by then the provider has been asked about " + i.ID + " once more", Rule: "DET-12",
 		}}
 	case alive.Present() && alive.Record.State != store.StreamOpen:
-		return story.SilentLooks(i, alive.Record)
+		return story.LeaseUpcoming(i, alive.Record)
 	case v.Told == nil:
 		return nil
 	case v.Awaits == store.AwaitsCalm:
 		back := settings.ReconnectMax.D()
 		by := v.Told.Add(ttl + back + back/2 + time.Second)
-		return []story.Look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " +
-			i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
+		return []story.Upcoming{{
+			At: by, Rule: "SAFE-1", What: "by then agents have had time to return, unless there is another disturbance; " +
+				i.ID + " is lost if its agent has not",
+		}}
 	default:
 		by := v.Told.Add(max(ttl, longestConfirmation))
-		return []story.Look{{At: by, What: "by then it is confirmed that the lease of " + i.ID +
+		return []story.Upcoming{{At: by, What: "by then it is confirmed that the lease of " + i.ID +
 			" has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}
 	}
 }

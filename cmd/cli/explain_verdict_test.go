@@ -14,7 +14,7 @@ import (
 // on which revision, and when it may change by the passing of time alone.
 //
 // proves REC-15
-func TestExplainTellsVerdictAndEvidence(t *testing.T) {
+func TestExplainShowsVerdictAndEvidence(t *testing.T) {
 	for name, test := range map[string]struct {
 		befalls func(w *shard, id string)
 		says    string // the verdict and what it rests on; * is a time, a revision or more words
@@ -68,7 +68,7 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 		"unhealthy": {
 			func(w *shard, id string) { w.run("group", "pause", "web"); w.falls(id, "it feels unwell") },
 			"unhealthy (DET-9, recorded *, rev *): it feels unwell\nevidence: stream open since rev *, epoch 1 at coord-a",
-			"Next look: when the group is resumed",
+			"Next decision: when the group is resumed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 }
 
 // What it says is in its JSON too, with who judged.
-func TestExplainTellsTheVerdictInJSON(t *testing.T) {
+func TestExplainHasTheVerdictInJSON(t *testing.T) {
 	inShard(t, named("web", 1), func(w *shard) {
 		id := w.ids()[0]
 		for _, overdue := range []bool{false, true} {
@@ -109,8 +109,8 @@ func TestExplainTellsTheVerdictInJSON(t *testing.T) {
 			case !overdue && (v.Verdict != store.Live || v.Told != nil || v.Revision != story.Revision):
 				w.t.Errorf("healthy: %+v", v)
 			case overdue && (v.Verdict != store.Suspect || v.Told == nil || v.Revision == 0 || len(v.Evidence) != 2 ||
-				story.NextLook == nil):
-				w.t.Errorf("overdue: %+v, next look %v", v, story.NextLook)
+				story.NextDecision == nil):
+				w.t.Errorf("overdue: %+v, next decision %v", v, story.NextDecision)
 			}
 		}
 	})
@@ -127,7 +127,7 @@ func TestExplainOfOneThatCameBack(t *testing.T) {
 		w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
 		w.explains(id, id+" is DRAINING since ", "because it was LOST",
 			"It would have been kept if its agent had reported before",
-			"Next look: ")
+			"Next decision: ")
 		w.say(id, boot, store.StreamOpen)
 		w.until("it is back", func() bool { return w.running() == id })
 		if out := w.explains(id, id+" is RUNNING and healthy since", "came back", "DET-15"); strings.Contains(out,

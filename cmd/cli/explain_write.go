@@ -56,18 +56,18 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	writeNextLook(&b, scr, st.looks, "the instance")
-	output.WriteWrapped(&b, scr, "next: ", st.Next)
+	writeNextDecision(&b, scr, st.nextText, "the instance")
+	output.WriteWrapped(&b, scr, "next: ", st.Remedies.String())
 	return s.print(&b)
 }
 
-// writeNextLook shows when a coordinator decides next; "" if never, since its subject is gone.
-func writeNextLook(b *strings.Builder, scr output.Screen, text, about string) {
+// writeNextDecision shows when a coordinator decides next; "" if never, since its subject is gone.
+func writeNextDecision(b *strings.Builder, scr output.Screen, text, about string) {
 	if text == "" {
 		output.WriteWrapped(b, scr, "", "No further action: "+about+" is gone.")
 		return
 	}
-	output.WriteWrapped(b, scr, "Next look: ", text)
+	output.WriteWrapped(b, scr, "Next decision: ", text)
 }
 
 func capital(text string) string {

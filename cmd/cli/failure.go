@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )
@@ -38,8 +39,19 @@ const (
 // Failure is an unsuccessful end, as the operator sees it.
 type Failure = program.Failure
 
-func failure(code Code, next, format string, args ...any) *Failure {
-	return program.Fail(code, next, format, args...)
+// failure has advice as its remedy; "" is none.
+func failure(code Code, advice, format string, args ...any) *Failure {
+	return program.Fail(code, advice, format, args...)
+}
+
+// failureRun is failure whose remedy is a command.
+func failureRun(code Code, command, format string, args ...any) *Failure {
+	return failureWith(code, story.Run(command), format, args...)
+}
+
+// failureWith is failure with any remedies.
+func failureWith(code Code, remedies story.Remedies, format string, args ...any) *Failure {
+	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Remedies: remedies}
 }
 
 // misspelt is an invalid text, and the next step.

@@ -85,7 +85,7 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 	to, err := c.end(now)
 	switch {
 	case c.End && (c.Why != "" || c.From != "" || c.Until != "" || c.For != 0):
-		return nil, failure(Usage, "leasehold freeze --end", "--end takes nothing beside it")
+		return nil, failureRun(Usage, "leasehold freeze --end", "--end takes nothing beside it")
 	case c.End:
 		return nil, nil
 	case err != nil:
@@ -109,7 +109,7 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 		}
 	}
 	if !freeze.From.Before(freeze.To) {
-		return nil, failure(Usage, "leasehold freeze --help", "--from: %s is not before the end, %s", c.From,
+		return nil, failureRun(Usage, "leasehold freeze --help", "--from: %s is not before the end, %s", c.From,
 			freeze.To.Format(time.RFC3339))
 	}
 	return freeze, nil

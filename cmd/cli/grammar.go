@@ -70,7 +70,7 @@ type Webhooks struct {
 // Journal are the commands about the journal.
 type Journal struct {
 	List   Events       `cmd:"" default:"withargs" help:"Show the journal, the oldest entry first. The word list may be left out."`
-	Export EventsExport `cmd:"" help:"Write what is known of a span to standard output, as a file for report and replay."`
+	Export EventsExport `cmd:"" help:"Write what is known of a time span to standard output, as a file for report and replay."`
 }
 
 // Groups are the commands about groups.

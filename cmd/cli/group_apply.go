@@ -27,7 +27,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if c.IfRevision != nil && len(groups) != 1 {
-		return failure(Usage, "leasehold group apply --help",
+		return failureRun(Usage, "leasehold group apply --help",
 			"--if-revision applies to one group, and there are %d in %s", len(groups),
 			strings.Join(c.Files.Files, " and "))
 	}

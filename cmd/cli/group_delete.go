@@ -115,7 +115,7 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 // that no group can have.
 func (s *Session) removeKey(ctx context.Context, c change, again string) error {
 	if c.was == 0 {
-		return failure(Failed, "leasehold group show "+c.name,
+		return failureRun(Failed, "leasehold group show "+c.name,
 			"group %s has no key in groups/ to remove, and no group can have this name", c.name)
 	}
 	key := s.keys().Group(c.name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,7 +69,7 @@ func kept(err error, file, confirm string) error {
 	case errors.As(err, &problems):
 		return &misspelt{Problems: problems, next: "correct " + file + ", then " + apply}
 	case errors.As(err, &f) && confirm != "":
-		return &Failure{Code: f.Code, What: f.What, Next: apply + " --confirm=" + confirm}
+		return &Failure{Code: f.Code, What: f.What, Remedies: story.Run(apply + " --confirm=" + confirm)}
 	default:
 		return err
 	}

@@ -44,7 +44,7 @@ func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 		if g.Status.Record.Storm != nil {
 			what = "the storm in group %s is already over"
 		}
-		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was given",
+		return failureRun(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was given",
 			c.Group)
 	}
 	return s.orderGroup(ctx, g, store.RequestOverrideStorm, "lost instances are replaced again, spread over time")
@@ -63,7 +63,7 @@ func (c *GroupPromote) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if r := g.Status.Record.Rollout; r == nil || r.Canary == 0 || r.Promoted != "" {
-		return failure(Failed, "leasehold group show "+c.Group,
+		return failureRun(Failed, "leasehold group show "+c.Group,
 			"group %s has no roll with canaries that are not promoted yet: no order was given", c.Group)
 	}
 	return s.orderGroup(ctx, g, store.RequestPromote, "the roll goes on to the other instances, under the budgets")

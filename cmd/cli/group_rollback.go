@@ -87,7 +87,7 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 	}
 	ch.after.Restore(good.Spec)
 	if err := ch.after.Validate(); err != nil {
-		return ch, "", failure(Failed, "leasehold group edit "+name,
+		return ch, "", failureRun(Failed, "leasehold group edit "+name,
 			"group %s: with the template %s, of revision %d, its spec would be invalid: %s", name, good.Template,
 			good.Revision, joined(err))
 	}

@@ -23,10 +23,10 @@ type GroupScale struct {
 // (AUTO-3).
 func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 	if (c.Size == nil) != c.Auto {
-		return failure(Usage, "leasehold group scale --help", "give the new size, or --auto")
+		return failureRun(Usage, "leasehold group scale --help", "give the new size, or --auto")
 	}
 	if c.Size != nil && (*c.Size < 0 || *c.Size > store.MaxSize) {
-		return failure(Usage, "leasehold group scale --help", "size: %d: must be 0 to %d", *c.Size, store.MaxSize)
+		return failureRun(Usage, "leasehold group scale --help", "size: %d: must be 0 to %d", *c.Size, store.MaxSize)
 	}
 	ch, err := s.readExisting(ctx, c.Group)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 	}
 	var field *store.FieldError
 	if err := ch.after.Validate(); errors.As(err, &field) {
-		return failure(Usage, "leasehold group scale --help", "%s", field)
+		return failureRun(Usage, "leasehold group scale --help", "%s", field)
 	}
 	a := awaited{spec: ch.after, since: ch.rev(), begun: s.env.Now()}
 	if ch.unchanged() {
@@ -93,7 +93,7 @@ func (c *GroupScale) change(s *Session, ch *change) error {
 		if c.Until != "" {
 			until, err := momentOf(c.Until, now)
 			if err != nil {
-				return failure(Usage, "leasehold group scale --help", "--until: %s", err)
+				return failureRun(Usage, "leasehold group scale --help", "--until: %s", err)
 			}
 			hold.Until = until
 		}

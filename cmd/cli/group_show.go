@@ -63,7 +63,7 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	if !leads {
 		found = append(found, problem{
 			What:  "no coordinator is running: no work is done for this group",
-			About: s.flags.Shard, Next: story.Next{{Text: "leasehold status", Kind: story.Inspection}},
+			About: s.flags.Shard, Remedies: story.Inspect("leasehold status"),
 		})
 	}
 	return writeProblems(scr, found)

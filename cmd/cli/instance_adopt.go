@@ -23,11 +23,11 @@ type InstanceAdopt struct {
 func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 	switch {
 	case c.All == (c.Instance != ""):
-		return failure(Usage, "leasehold instance adopt --help", "give the ID of a machine, or --all")
+		return failureRun(Usage, "leasehold instance adopt --help", "give the ID of a machine, or --all")
 	case c.All && c.Slot != nil:
-		return failure(Usage, "leasehold instance adopt --help", "--slot: applies to one machine only")
+		return failureRun(Usage, "leasehold instance adopt --help", "--slot: applies to one machine only")
 	case c.Slot != nil && *c.Slot < 0:
-		return failure(Usage, "leasehold instance adopt --help", "--slot: %d: must be 0 or more", *c.Slot)
+		return failureRun(Usage, "leasehold instance adopt --help", "--slot: %d: must be 0 or more", *c.Slot)
 	}
 	if c.Group != "" {
 		if _, err := s.group(ctx, c.Group); err != nil {
@@ -42,14 +42,14 @@ func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 
 func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
 	if !isName(c.Instance) {
-		return failure(Usage, "leasehold instance adopt --help", "%q: must be the ID of a machine, without /",
+		return failureRun(Usage, "leasehold instance adopt --help", "%q: must be the ID of a machine, without /",
 			c.Instance)
 	}
 	if kv, err := s.find(ctx, s.keys().Instance(c.Instance)); err != nil || kv.Modified != 0 {
 		if err != nil {
 			return err
 		}
-		return failure(Failed, "leasehold instance show "+c.Instance,
+		return failureRun(Failed, "leasehold instance show "+c.Instance,
 			"instance %s already has a record: there is nothing to adopt, and no order was given", c.Instance)
 	}
 	r := s.request(store.RequestAdopt, c.Group, c.Instance)
@@ -90,7 +90,7 @@ func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 		}
 	}
 	if len(orders) == 0 {
-		return failure(Failed, "leasehold instance adopt ID --slot N", "none of them has a slot that is certain")
+		return failureRun(Failed, "leasehold instance adopt ID --slot N", "none of them has a slot that is certain")
 	}
 	if err := s.leaveAll(ctx, orders); err != nil {
 		return err

@@ -19,11 +19,11 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if g.Leaving() {
-		return failure(Failed, "leasehold group show "+c.Group,
+		return failureRun(Failed, "leasehold group show "+c.Group,
 			"group %s is being deleted: no instance is created in it, and no order was given", c.Group)
 	}
 	if g.Bad == nil && g.Spec.Stopped {
-		return failure(Failed, "leasehold group start "+c.Group,
+		return failureRun(Failed, "leasehold group start "+c.Group,
 			"group %s is stopped: no instance is created in it, and no order was given", c.Group)
 	}
 	effect := "an instance is created on demand: it does not count towards the size and is not healed; " +

@@ -53,7 +53,7 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 // gone orders the end of a record whose machine no provider can see (PROV-9).
 func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned[store.Instance]) error {
 	if v.Record.Spec.Provider != store.ProviderNone {
-		return failure(Usage, "leasehold instance delete "+c.Instance,
+		return failureRun(Usage, "leasehold instance delete "+c.Instance,
 			"--gone is for machines that were set up by hand: the machine of %s is kept by provider %s, "+
 				"which says when it is gone",
 			c.Instance, v.Record.Spec.Provider)

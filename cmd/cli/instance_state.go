@@ -90,7 +90,7 @@ func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
 	case err != nil:
 		return err
 	case c.Off && (!ends.IsZero() || c.Why != ""):
-		return failure(Usage, "leasehold instance protect "+c.Instance+" --off", "--off takes nothing beside it")
+		return failureRun(Usage, "leasehold instance protect "+c.Instance+" --off", "--off takes nothing beside it")
 	case !ends.IsZero():
 		r.For = store.Duration(ends.Sub(r.At).Round(time.Second))
 		effect += " until " + ends.Format(time.RFC3339)

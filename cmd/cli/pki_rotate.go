@@ -38,13 +38,13 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	case err != nil && !c.Force:
 		return err
 	case err != nil:
-		s.warn("cannot tell which replicas and agents this disconnects: %s", joined(err))
+		s.warn("it is unknown which replicas and agents this disconnects: %s", joined(err))
 	case len(cut) > 0 && !c.Force:
-		s.tellCutOff(cut)
+		s.warnCutOff(cut)
 		return failure(Failed, "leasehold pki rotate --wait waits for them; --force disconnects them", "%s: %s",
 			stepAfter(files), wouldCut(cut))
 	case len(cut) > 0:
-		s.tellCutOff(cut)
+		s.warnCutOff(cut)
 		s.warn("%s", wouldCut(cut))
 	}
 	if err := c.step(s, files); err != nil {
@@ -151,7 +151,7 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 		}
 		if time.Since(start) > limit {
 			line.clear()
-			s.tellCutOff(cut)
+			s.warnCutOff(cut)
 			return failure(TimedOut, "leasehold pki show; leasehold pki rotate --wait continues where this stopped",
 				"gave up after %s: %s", output.Span(limit), text)
 		}
@@ -161,8 +161,8 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 // mostCutOff is how many replicas and agents are listed with their reason.
 const mostCutOff = 20
 
-// tellCutOff lists what a step would disconnect, and why.
-func (s *Session) tellCutOff(cut []cutOff) {
+// warnCutOff lists what a step would disconnect, and why.
+func (s *Session) warnCutOff(cut []cutOff) {
 	for i, c := range cut {
 		if i == mostCutOff {
 			s.note("  and %d more: leasehold pki show -o json names all", len(cut)-i)

@@ -197,7 +197,7 @@ func (p *pkiState) takeWorkloads(seen trustSeen) {
 	}
 	p.Workloads, p.Unissued = story.WorkloadAuthorities(replicas, instances, reports)
 	for _, problem := range story.AuthorityProblems(replicas, p.now) {
-		p.Warnings = append(p.Warnings, problem.What+"; "+problem.Next.String())
+		p.Warnings = append(p.Warnings, problem.What+"; "+problem.Remedies.String())
 	}
 }
 

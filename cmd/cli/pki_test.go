@@ -108,7 +108,7 @@ func TestPKIWithoutEtcd(t *testing.T) {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
 	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out,
-		"cannot tell which replicas and agents this disconnects") {
+		"it is unknown which replicas and agents this disconnects") {
 		t.Errorf("forced it says:\n%s", out)
 	}
 }

@@ -15,7 +15,7 @@ import (
 type Providers struct {
 	List ProviderList `cmd:"" help:"List the providers of the running coordinators."`
 	Show ProviderShow `cmd:"" help:"Show one provider: what it can do, and the schema of its settings."`
-	Test ProviderTest `cmd:"" help:"Prove that a provider keeps the contract, with machines of its own."`
+	Test ProviderTest `cmd:"" help:"Test that a provider keeps the contract, with machines made for the test."`
 }
 
 // ProviderList is the command provider list.

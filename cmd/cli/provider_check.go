@@ -27,7 +27,7 @@ type ProviderTest struct {
 	File      string        `short:"f" help:"Group file whose template the machines get." placeholder:"FILE"`
 	Only      []string      `help:"Test only these promises." placeholder:"NAME"`
 	Kill      string        `help:"Shell command that ends a machine behind the provider's back; $$INSTANCE, $$SHARD and $$REF name it." placeholder:"COMMAND"`
-	Remains   string        `help:"Shell command that prints what is left of a deleted machine, and nothing if nothing is." placeholder:"COMMAND"`
+	Remains   string        `help:"Shell command that prints what is left of a deleted machine; it prints nothing if nothing is left." placeholder:"COMMAND"`
 	Patience  time.Duration `help:"How long a machine may take to come up or go down (default: ${default})." default:"2m"`
 	Poll      time.Duration `help:"How often machines are listed while waiting (default: ${default})." default:"1s"`
 	List      bool          `help:"List the promises without testing."`

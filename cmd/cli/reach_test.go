@@ -87,7 +87,7 @@ type full struct{ store.Store }
 func (full) Commit(context.Context, store.Txn) (store.Revision, error) { return 0, store.ErrFull }
 
 // An etcd that is full is running: the advice is not to start it.
-func TestAFullEtcdIsToldFromOneThatIsNotThere(t *testing.T) {
+func TestAFullEtcdIsDistinguishedFromAMissingOne(t *testing.T) {
 	w := newWorld(t)
 	w.put(store.KindGroups, "web", webGroup(3))
 	w.st = &full{w.st}

@@ -188,8 +188,8 @@ func groupsShown(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// secretTold says what a new value means for a group.
-func (s *Session) secretTold(groups []string) {
+// noteUsers says which groups use a secret, and when their workloads get the new value.
+func (s *Session) noteUsers(groups []string) {
 	for _, g := range groups {
 		s.note("group %s uses it: its workloads get the value at their next start; all of them now, with: "+
 			"leasehold group restart %s", g, g)

@@ -76,7 +76,7 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if next.Version > 1 {
-		s.secretTold(users(all)[c.Name])
+		s.noteUsers(users(all)[c.Name])
 	}
 	return nil
 }

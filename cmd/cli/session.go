@@ -64,7 +64,7 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 			"give readable files that belong together; leasehold config show says where each name comes from", "%s",
 			joined(err))
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
-		return failure(Usage, "leasehold --help", "%s", joined(err))
+		return failureRun(Usage, "leasehold --help", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
 		return failure(Unreachable, whatHelps(err.Error()), "%s", joined(err)) // it names the endpoints already
 	default:
@@ -122,7 +122,7 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(limited, err, may)
 	case errors.Is(err, store.ErrUnknown):
-		return failure(Unreachable, "leasehold status",
+		return failureRun(Unreachable, "leasehold status",
 			"%s: etcd's answer was lost: the operation may or may not have been carried out", what)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return s.unreachable(what, err)

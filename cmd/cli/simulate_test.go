@@ -22,7 +22,7 @@ func simulated(t *testing.T, scenario string) []string {
 }
 
 // After a second a terminal shows the progress, in a line that goes away again.
-func TestASimulationTellsHowFarItHasCome(t *testing.T) {
+func TestASimulationReportsItsProgress(t *testing.T) {
 	args := simulated(t, "length: 3h\n")
 	for _, c := range []struct {
 		name     string

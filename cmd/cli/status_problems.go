@@ -32,8 +32,8 @@ func writeProblems(scr output.Screen, found []problem) error {
 		// a key written by hand may have any name
 		about := fmt.Sprintf("%.60s", output.OneLine(p.About))
 		output.WriteWrapped(&b, scr, "  "+about+"  ", rule+p.What)
-		if len(p.Next) > 0 {
-			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(about)), output.OneLine(p.Next.String()))
+		if len(p.Remedies) > 0 {
+			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(about)), output.OneLine(p.Remedies.String()))
 		}
 	}
 	_, err := io.WriteString(scr.W, b.String())

@@ -24,7 +24,7 @@ func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
 
 // Work that is held for several instances for one reason is one problem, with the command that
 // frees it as the next step.
-func TestProblemsAreToldOnce(t *testing.T) {
+func TestProblemsAreListedOnce(t *testing.T) {
 	held := func(id string) store.Blocked {
 		return store.Blocked{
 			Rule: "DET-10", Kind: store.BlockedByChecks, Work: store.WorkHealth, Instance: id,
@@ -65,8 +65,9 @@ func TestProblemsAreToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := story.Problems(&st.Shard, noon)
-		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next.String()},
-			test.want) {
+		if len(found) != 1 || !slices.Equal([]string{
+			found[0].About, found[0].Rule, found[0].What, found[0].Remedies.String(),
+		}, test.want) {
 			t.Errorf("%s: got %+v, want %q", name, found, test.want)
 		}
 	}
@@ -101,7 +102,7 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 			continue
 		}
 		if len(found) != 1 || found[0].About != "coord-a" || !strings.Contains(found[0].What, test.want) ||
-			!strings.HasPrefix(found[0].Next.String(), "leasehold pki rotate") {
+			!strings.HasPrefix(found[0].Remedies.String(), "leasehold pki rotate") {
 			t.Errorf("%s: got %+v", name, found)
 		}
 	}
@@ -136,7 +137,7 @@ func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 }
 
 // A hold of the shard is reported for the shard, and not for each group as well.
-func TestAHoldIsToldOnce(t *testing.T) {
+func TestAHoldIsListedOnce(t *testing.T) {
 	w := heldWorld(t, store.Blocked{
 		Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold",
 		Until: "the hold is released",
@@ -177,7 +178,7 @@ func TestAGroupWithoutKeyAndStatus(t *testing.T) {
 	}
 	want := []problem{{
 		About: "web", Rule: "SAFE-10", What: why,
-		Next: story.Next{{Text: "leasehold group apply -f web.yaml", Kind: story.Command}},
+		Remedies: story.Run("leasehold group apply -f web.yaml"),
 	}}
 	if found := story.Problems(&st.Shard, noon); !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v", found)

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-func TestReplicasOfSeveralReleasesAreTold(t *testing.T) {
+func TestReplicasOfSeveralReleasesAreListed(t *testing.T) {
 	for want, versions := range map[string][]string{
 		"":                             {"0.2", "0.2"},
 		" (1 of 0.1, 2 of 0.2)":        {"0.2", "0.1", "0.2"},

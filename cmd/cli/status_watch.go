@@ -47,18 +47,18 @@ const (
 
 // statusChange is one change of a shard's status.
 type statusChange struct {
-	At     time.Time  `json:"at"`
-	Kind   changeKind `json:"kind"`
-	About  string     `json:"about"` // the group, the replica, or the shard
-	State  string     `json:"state,omitempty"`
-	Health string     `json:"health,omitempty"`
-	Run    string     `json:"run,omitempty"`
-	Now    string     `json:"now,omitempty"`
-	Rule   string     `json:"rule,omitempty"`
-	What   string     `json:"what,omitempty"`
-	Next   string     `json:"next,omitempty"`
-	Severe bool       `json:"severe,omitempty"`
-	mark   string     // of a group
+	At       time.Time      `json:"at"`
+	Kind     changeKind     `json:"kind"`
+	About    string         `json:"about"` // the group, the replica, or the shard
+	State    string         `json:"state,omitempty"`
+	Health   string         `json:"health,omitempty"`
+	Run      string         `json:"run,omitempty"`
+	Now      string         `json:"now,omitempty"`
+	Rule     string         `json:"rule,omitempty"`
+	What     string         `json:"what,omitempty"`
+	Remedies story.Remedies `json:"remedies,omitempty"`
+	Severe   bool           `json:"severe,omitempty"`
+	mark     string         // of a group
 }
 
 // watched is the state of a watched status.
@@ -72,11 +72,13 @@ type watched struct {
 
 // lasting is the part of a problem that stays the same while its numbers and ages change.
 type lasting struct {
-	about, rule, next string
-	topic             reason.Topic
+	about, rule, remedies string
+	topic                 reason.Topic
 }
 
-func lastingOf(p story.Problem) lasting { return lasting{p.About, p.Rule, p.Next.String(), p.Topic} }
+func lastingOf(p story.Problem) lasting {
+	return lasting{p.About, p.Rule, p.Remedies.String(), p.Topic}
+}
 
 // watchStatus prints a line for each change of what the status shows, until ctx ends. While etcd
 // does not answer, it says so once and keeps asking.
@@ -168,7 +170,7 @@ func (w *watched) see(st *story.Shard, problems []story.Problem, now time.Time) 
 		found[key] = p
 		if _, known := w.problems[key]; !known {
 			changes = append(changes, statusChange{
-				At: now, Kind: problemBegan, About: p.About, Rule: p.Rule, What: p.What, Next: p.Next.String(), Severe: true,
+				At: now, Kind: problemBegan, About: p.About, Rule: p.Rule, What: p.What, Remedies: p.Remedies, Severe: true,
 			})
 		}
 	}
@@ -206,7 +208,9 @@ func (c *statusChange) line(scr output.Screen, now time.Time) string {
 		}
 	}
 	if !scr.Terminal {
-		cells := []string{c.At.UTC().Format(time.RFC3339), string(c.Kind), c.About, orDash(c.Rule), what, orDash(c.Next)}
+		cells := []string{
+			c.At.UTC().Format(time.RFC3339), string(c.Kind), c.About, orDash(c.Rule), what, orDash(c.Remedies.String()),
+		}
 		for i := range cells {
 			cells[i] = output.OneLine(cells[i])
 		}
@@ -232,8 +236,8 @@ func (c *statusChange) line(scr output.Screen, now time.Time) string {
 	case c.Kind == problemEnded, c.Kind == statusFresh:
 		text = scr.Good(text)
 	}
-	if c.Next != "" {
-		text += scr.Dim("  next: " + output.OneLine(c.Next))
+	if len(c.Remedies) > 0 {
+		text += scr.Dim("  next: " + output.OneLine(c.Remedies.String()))
 	}
 	return story.Clock(c.At, now) + " " + text
 }

@@ -18,7 +18,7 @@ import (
 
 // UpgradeKey is the command upgrade key.
 type UpgradeKey struct {
-	File string `arg:"" help:"File to create for the private key. The public key is printed, and written beside it as FILE.pub." type:"path"`
+	File string `arg:"" help:"File to create for the private key. The public key is printed, and written next to it as FILE.pub." type:"path"`
 	Name string `help:"Name of the key: a part of each signature." default:"leasehold-release"`
 }
 

@@ -70,7 +70,7 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	start := s.env.Now()
 	for {
 		now := s.env.Now()
-		view := w.look(now)
+		view := w.assess(now)
 		for _, e := range view.events {
 			line.clear()
 			_, _ = fmt.Fprint(s.env.Stderr,

@@ -63,7 +63,7 @@ func TestWaitShowsTheJournalFromItsOwnWriteOn(t *testing.T) {
 }
 
 // If nothing was written, nothing followed from it: earlier entries are not shown.
-func TestWaitWithoutAChangeTellsNoPast(t *testing.T) {
+func TestWaitWithoutAChangeReportsNoPast(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		w.said("long ago")
 		g := webGroup(1)

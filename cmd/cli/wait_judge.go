@@ -27,17 +27,17 @@ func (w *waiting) goal() string {
 	}
 }
 
-// glance is the present state of a wait.
-type glance struct {
+// waitState is the present state of a wait.
+type waitState struct {
 	text   string // progress
 	rest   string // work that continues although the wait is over
 	over   bool
 	err    error
-	events []store.JournalEntry // messages since the last look
+	events []store.JournalEntry // messages since the last call of assess
 }
 
-// look judges the present state of the wait.
-func (w *waiting) look(now time.Time) glance {
+// assess judges the present state of the wait.
+func (w *waiting) assess(now time.Time) waitState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	g := w.judge(now)
@@ -45,33 +45,33 @@ func (w *waiting) look(now time.Time) glance {
 	return g
 }
 
-func (w *waiting) judge(now time.Time) glance {
+func (w *waiting) judge(now time.Time) waitState {
 	name := w.spec.Name
 	if st := &w.status; w.spec.Scale != nil && st.Accepted != nil && st.AcceptedRevision >= w.since {
 		w.spec.Size = st.Accepted.Size // load may have chosen another one meanwhile
 	}
 	switch {
 	case w.broken != nil:
-		return glance{text: fmt.Sprintf("%s: etcd is unreachable (%s)", name, joined(w.broken))}
+		return waitState{text: fmt.Sprintf("%s: etcd is unreachable (%s)", name, joined(w.broken))}
 	case !w.known:
-		return glance{text: name + ": reading"}
+		return waitState{text: name + ": reading"}
 	case w.spec.Deleting && w.gone():
-		return glance{over: true, text: name + " is gone", rest: w.onDemand()}
+		return waitState{over: true, text: name + " is gone", rest: w.onDemand()}
 	case w.current() != w.since && w.back != nil:
 		return w.rolledBack()
 	case w.current() != w.since:
-		return glance{over: true, err: failure(Conflict, "leasehold group show "+name,
+		return waitState{over: true, err: failureRun(Conflict, "leasehold group show "+name,
 			"group %s: %s; that change stands, and the awaited state may never be reached", name,
 			whatHappened(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
-		return glance{over: true, err: failure(Failed, "leasehold group edit "+name,
+		return waitState{over: true, err: failureRun(Failed, "leasehold group edit "+name,
 			"group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
 	case len(w.leaders) == 0:
-		return glance{text: fmt.Sprintf("%s: no coordinator is running, waiting for one (leasehold coordinator)", name)}
+		return waitState{text: name + ": no coordinator is running, waiting for one (leasehold coordinator)"}
 	case w.status.AcceptedRevision < w.since:
-		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
+		return waitState{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
 	case w.spec.Paused:
-		return glance{over: true, err: failure(Failed, "leasehold group resume "+name,
+		return waitState{over: true, err: failureRun(Failed, "leasehold group resume "+name,
 			"group %s is paused: no work is done in it", name)}
 	case w.spec.Deleting || w.rests():
 		return w.emptying()
@@ -81,11 +81,11 @@ func (w *waiting) judge(now time.Time) glance {
 }
 
 // rolledBack describes that the coordinator has ended the awaited change (ROLL-5).
-func (w *waiting) rolledBack() glance {
+func (w *waiting) rolledBack() waitState {
 	e, name := w.back, w.spec.Name
 	left := reason.Left{Secrets: e.Effect.Names, Beside: true}
-	next := fmt.Sprintf("leasehold explain %s | leasehold group history %s", name, name)
-	return glance{over: true, err: failure(Failed, next,
+	remedies := story.Inspect("leasehold explain " + name).Or(story.Inspect("leasehold group history " + name))
+	return waitState{over: true, err: failureWith(Failed, remedies,
 		"group %s: the coordinator has rolled %s back to %s (auto_rollback): %s; %s", name, w.template, e.Effect.Name,
 		reason.OneLine(reason.Text(e.Cause, e.Why)), left)}
 }
@@ -109,7 +109,7 @@ func (w *waiting) rollsBack(now time.Time) bool {
 func (w *waiting) gone() bool { return w.current() == 0 && w.status.Accepted == nil }
 
 // emptying describes what is left of a group that wants no instances, and what it waits for.
-func (w *waiting) emptying() glance {
+func (w *waiting) emptying() waitState {
 	var left []string
 	phases := map[store.Phase]int{}
 	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
@@ -118,7 +118,7 @@ func (w *waiting) emptying() glance {
 			phases[i.Phase]++
 		}
 	}
-	g := glance{
+	g := waitState{
 		text: fmt.Sprintf("%s has %s left", w.spec.Name, counted(len(left), "instance", "instances")),
 		over: len(left) == 0 && !w.spec.Deleting,
 	}
@@ -167,9 +167,9 @@ func (w *waiting) held() string {
 }
 
 // progress compares the slots with the spec.
-func (w *waiting) progress(now time.Time) glance {
+func (w *waiting) progress(now time.Time) waitState {
 	c := countSlots(w.spec, w.template, w.instances, w.reports)
-	g := glance{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
+	g := waitState{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
 	if c.leaving > 0 {
 		g.rest = fmt.Sprintf("; %s still being deleted", counted(c.leaving, "more is", "more are"))
 	}
@@ -183,19 +183,17 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += " | the roll has stopped, and auto_rollback brings " + w.status.LastGood.Template + " back"
 	case w.rollHalted() != "":
 		g.over = true
-		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name,
-			w.spec.Name),
+		g.err = failureWith(Failed, w.remedies("leasehold group rollback"),
 			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done,
 			w.status.Rollout.Total, w.rollHalted())
 	case w.awaitsPromotion():
 		g.over = true
-		g.err = failure(Awaits, "leasehold group promote "+w.spec.Name,
+		g.err = failureRun(Awaits, "leasehold group promote "+w.spec.Name,
 			"group %s: %d of %d on %s: the canaries are healthy, and the roll waits for a promotion", w.spec.Name,
 			w.status.Rollout.Done, w.status.Rollout.Total, w.template)
 	case w.givenUp(now):
 		g.over = true
-		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name,
-			w.spec.Name),
+		g.err = failureWith(Failed, w.remedies("leasehold group retry"),
 			"group %s: stuck at %d of %d: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running,
 			w.spec.Size, w.held())
 	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
@@ -211,6 +209,11 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += " | stalls in " + story.Ends(*r.Stalls, now)
 	}
 	return g
+}
+
+// remedies are to look into a group that is stuck, or to run the command for it.
+func (w *waiting) remedies(command string) story.Remedies {
+	return story.Inspect("leasehold explain " + w.spec.Name).Or(story.Run(command + " " + w.spec.Name))
 }
 
 // rolled reports whether no roll to the awaited template is in progress: an agent that was sent a

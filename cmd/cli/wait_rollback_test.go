@@ -24,7 +24,7 @@ func TestWaitForARollThatIsRolledBack(t *testing.T) {
 			st.LastGood = &store.GoodSpec{Revision: 4, Template: "t1"}
 			w.put(store.KindStatus, "web", st)
 			if !back {
-				r.expect(Failed, "is stuck at 1 of 2", "next: leasehold explain web | leasehold group rollback web")
+				r.expect(Failed, "is stuck at 1 of 2", "next: leasehold explain web; or leasehold group rollback web")
 				return
 			}
 			<-time.After(rollbackWithin / 2)
@@ -36,7 +36,7 @@ func TestWaitForARollThatIsRolledBack(t *testing.T) {
 			})
 			w.put(store.KindGroups, "web", g)
 			r.expect(Failed, " back to t1 (auto_rollback): two of two failed; not brought back: what the workloads have "+
-				"written, and the values of secrets (db)", "next: leasehold explain web | leasehold group history web")
+				"written, and the values of secrets (db)", "next: leasehold explain web; or leasehold group history web")
 			if strings.Contains(r.err.String(), "leasehold group rollback") {
 				t.Errorf("it advises a rollback that has happened: %s", r.err.String())
 			}

@@ -135,7 +135,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 				st.Rollout.Stalled = "web-2-c is not healthy"
 				w.put(store.KindStatus, "web", st)
 			}, Failed,
-			"is stuck at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web | leasehold group rollback web",
+			"is stuck at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web; or leasehold group rollback web",
 		},
 		{"the template is blamed", func(w *world) {
 			st := outdatedWorld(w)
@@ -153,7 +153,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 				w.put(store.KindStatus, "web", st)
 			}, Failed,
 			"each slot that is not healthy is given up (FLAP-3) | held: FLAP-3 replacement of web-1-b: " +
-				"slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web | leasehold group retry web",
+				"slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web; or leasehold group retry web",
 		},
 		{"a change is not confirmed yet", func(w *world) {
 			st := outdatedWorld(w)
@@ -279,7 +279,7 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 // optional ones.
 //
 // proves DET-9
-func TestWaitTellsOfChecks(t *testing.T) {
+func TestWaitReportsChecks(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		w.put(store.KindStatus, "web", statusOf(w.spec("web"), 8, 0))
 		w.put(store.KindInstances, "web-0-a", instanceOf(w.spec("web"), 0, "web-0-a", store.Checking))

@@ -62,7 +62,7 @@ func (l *lead) step(e leader.Event) {
 // next returns when something happens outside the leader or is urgent for it, and when it plans
 // again. A zero time means never.
 func (l *lead) next() (next, wake time.Time) {
-	tick, wake := l.leader.Next(l.w.now)
+	tick, wake := l.leader.NextStep(l.w.now)
 	next = l.w.nextEvent()
 	if l.leader.Pressing() || tick.Sub(l.w.now) <= soonAgain { // regular events bring nothing new
 		next = plan.Sooner(next, tick)

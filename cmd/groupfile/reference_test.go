@@ -95,7 +95,7 @@ A file for ` + "`leasehold config apply`" + ` has the same fields. Beside such a
 
 The last column of the table says how a change comes to the instances that there are:
 
-- **at once**: the coordinator goes by the group's spec, and decides by the new value from its next look on.
+- **at once**: the coordinator uses the new value from its next plan of the group on.
 - **by roll**: the change is brought to one instance after the other, as ` + "`budget` and `rollout`" + ` allow, with the least that does it (ROLL-2).
   Another ` + "`provider` or `template`" + ` needs a new machine, another ` + "`workload.run`" + ` or other ` + "`secrets`" + ` a restart. New ` + "`vars`" + ` are sent to the agent, live: the program
   that runs has them from its next start on. It is restarted for them only if its arguments name them, or with ` + "`rollout.minimal_action: restart`" + `.

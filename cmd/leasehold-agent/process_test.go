@@ -352,7 +352,7 @@ func TestUpgradeLeavesTheWorkloadAlone(t *testing.T) {
 }
 
 // proves DET-1, DET-19
-func TestFailingWorkloadIsToldWithItsLastWords(t *testing.T) {
+func TestFailingWorkloadIsReportedWithItsLastOutput(t *testing.T) {
 	g := startGateway(t)
 	b := newBox(t, []string{"sh", "-c", "echo out of luck; exit 4"}, g)
 	b.agent()

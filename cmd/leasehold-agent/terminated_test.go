@@ -64,7 +64,7 @@ func (b box) upgradedTo(program string) (public string, reads func() (finish fun
 // before.
 //
 // proves PROV-7, DET-8
-func TestToldToEndBeforeItBecomesTheUpgradedVersion(t *testing.T) {
+func TestSignalledBeforeItBecomesTheUpgradedVersion(t *testing.T) {
 	g := startGateway(t)
 	b := newBox(t, serving, g)
 	first := b.agent()

@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/story"
 )
 
 // Code is the exit code.
@@ -29,16 +30,16 @@ const (
 
 // Failure is an unsuccessful end, as the operator sees it.
 type Failure struct {
-	Code Code
-	What string // one line
-	Next string // the next command
+	Code     Code
+	What     string // one line
+	Remedies story.Remedies
 }
 
 func (f *Failure) Error() string { return f.What }
 
-// Fail creates a Failure.
-func Fail(code Code, next, format string, args ...any) *Failure {
-	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Next: next}
+// Fail creates a Failure with advice; "" is none.
+func Fail(code Code, advice, format string, args ...any) *Failure {
+	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Remedies: story.Advise(advice)}
 }
 
 // Show prints the failure, and returns its exit code. An interrupt was intended, and is no error.
@@ -48,7 +49,7 @@ func (f *Failure) Show(to output.Screen) Code {
 	} else {
 		WriteError(to, f.What)
 	}
-	WriteNext(to, f.Next)
+	WriteNext(to, f.Remedies.String())
 	return f.Code
 }
 
@@ -57,7 +58,7 @@ func WriteError(to output.Screen, what string) {
 	_, _ = io.WriteString(to.W, to.Alarm("error:")+" "+output.OneLine(strings.TrimSpace(what))+"\n")
 }
 
-// WriteNext writes the line "next: …", if there is a next command.
+// WriteNext writes the line "next: …", if there is something to do.
 func WriteNext(to output.Screen, next string) {
 	if next != "" {
 		_, _ = io.WriteString(to.W, to.Dim("next:")+" "+output.OneLine(next)+"\n")

@@ -14,7 +14,7 @@ import (
 func loadKinds() []Kind {
 	return []Kind{
 		{"load", "", "The load of a group becomes another.", readLoad},
-		{"no_load", "", "Agents tell nothing of their load.", readNoLoad},
+		{"no_load", "", "Agents report no load.", readNoLoad},
 		{"number", "", "A number from outside becomes another.", readNumber},
 		{"no_number", "from", "A source of numbers from outside does not answer.", readNoNumber},
 	}
@@ -53,8 +53,8 @@ func readLoad(f *fields) (text, time.Duration, func(*stage) string) {
 
 func readNoLoad(f *fields) (text, time.Duration, func(*stage) string) {
 	t := f.target("agent", "agents")
-	d := f.lasting("Then they tell it again.")
-	return text{target: &t, after: " tell no load"}, d, func(st *stage) string {
+	d := f.lasting("Then they report it again.")
+	return text{target: &t, after: " report no load"}, d, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Unmeasured(id, true)
 			st.later(d, func() { st.w.Unmeasured(id, false) })

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
+func TestErrorsNameTheirPosition(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"sed: 7", "sed: unknown field: did you mean seed? (s.yaml:1:1)"},
 		{"seed: x", `seed: "x": must be a whole number, 0 to 9007199254740992 (s.yaml:1:7)`},
@@ -125,7 +125,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongIsToldInTheOrderOfTheFile(t *testing.T) {
+func TestErrorsAreInTheOrderOfTheFile(t *testing.T) {
 	_, err := Read("s.yaml", strings.NewReader("events:\n- {at: 1m, kill: {cont: 1}}\nsed: 1\nlength: x\n"), setting())
 	got := fmt.Sprint(err)
 	want := "events[0].kill.cont: unknown field: did you mean count? (s.yaml:2:19)\nsed: " +

@@ -197,7 +197,7 @@ func TestManyRunsAreSummedUp(t *testing.T) {
 	}
 }
 
-func TestInterruptedItTellsWhatThereIs(t *testing.T) {
+func TestInterruptedItPrintsWhatThereIs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := readIt(t, "length: 24h\n")
 	res := s.Play(ctx, func(at time.Duration) {

@@ -61,7 +61,7 @@ func (p *pipe) failed(err error) {
 	case errors.As(err, &known):
 		w.What, w.Next = known.What, known.Next
 	case errors.As(err, &failure):
-		w.What, w.Next = failure.What, failure.Next
+		w.What, w.Next = failure.What, failure.Remedies.String()
 	case errors.As(err, &files):
 		w.What, w.Next = files.What, files.Next
 	}

@@ -13,7 +13,7 @@ import (
 // Backups are the flags for a replica's scheduled backups (DAY-2).
 type Backups struct {
 	Dir        string        `help:"Directory for this replica's backups of the shard (default: none)." env:"LEASEHOLD_BACKUP_DIR" type:"path" placeholder:"DIR"`
-	Command    string        `help:"Program, with arguments, that gets each backup at its standard input (default: none)." env:"LEASEHOLD_BACKUP_COMMAND" placeholder:"COMMAND"`
+	Command    string        `help:"Program, with arguments, that receives each backup on its standard input (default: none)." env:"LEASEHOLD_BACKUP_COMMAND" placeholder:"COMMAND"`
 	User       string        `help:"User that --backup-command runs as; required if this program is root." env:"LEASEHOLD_BACKUP_USER" placeholder:"NAME"`
 	Every      time.Duration `help:"How often the shard is backed up, 1m to 24h (default: ${default})." env:"LEASEHOLD_BACKUP_EVERY" default:"1h" placeholder:"DURATION"`
 	Keep       int           `help:"How many backups stay in --backup-dir, 1 to 10000 (default: ${default})." env:"LEASEHOLD_BACKUP_KEEP" default:"48" placeholder:"N"`

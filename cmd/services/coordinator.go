@@ -42,7 +42,7 @@ type Coordinator struct {
 
 // Replica holds the flags of a replica that are the same wherever its files are.
 type Replica struct {
-	Agent      string        `help:"Agent binary for machines (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
+	Agent      string        `help:"Agent binary for machines (default: leasehold-agent next to this program, else this program)." type:"path" placeholder:"FILE"`
 	Downloads  string        `help:"Address to serve the agent program on, to machines whose image has none (default: off)." env:"LEASEHOLD_DOWNLOADS" placeholder:"HOST:PORT"`
 	Agents     string        `help:"Directory of the agent programs that are served: leasehold-agent-linux-amd64 and -arm64 (default: the directory of this program)." type:"path" placeholder:"DIR"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`

@@ -15,7 +15,7 @@ import (
 )
 
 // Invalid HTTP flags of a coordinator fail at once, not when etcd has answered.
-func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
+func TestABadHTTPSideIsReportedBeforeEtcdIsAwaited(t *testing.T) {
 	dir := t.TempDir()
 	lifetimes := map[pki.Kind]time.Duration{pki.Agents: time.Hour, pki.Operators: time.Hour}
 	if err := pki.Init(filepath.Join(dir, "pki"), lifetimes); err != nil {

@@ -32,7 +32,7 @@ type Dev struct {
 	HTTP       string   `name:"http" help:"Address to serve the page, health and metrics on (default: 127.0.0.1:7421, or a free port if that is taken), or off." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
 	API        bool     `name:"http-api" help:"Serve the API for programs as well: reads for everyone on this machine, edits with users of etcd." env:"LEASEHOLD_HTTP_API"`
 	Group      []string `help:"Group file to apply at startup instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
-	Providers  string   `help:"File with further providers, beside the process provider, and with load balancers, authorities and webhooks." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
+	Providers  string   `help:"File with providers in addition to the process provider, load balancers, authorities and webhooks." env:"LEASEHOLD_PROVIDERS" type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	Discovery  `embed:""`
 	Traces     `embed:""`

@@ -14,7 +14,7 @@ import (
 // systemd hears that the service is ready, and of its main loop for as long as that answers.
 //
 // proves DAY-4
-func TestSystemdIsTold(t *testing.T) {
+func TestSystemdIsNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

@@ -50,7 +50,7 @@ func (m *model) drawGroup(s *screen, at *spot, now time.Time) {
 		s.wrapped(line{}, "  ", l, plain)
 	}
 	s.blocked(v.Blocked)
-	s.look(v.Look, now)
+	s.upcoming(v.Upcoming, now)
 	s.grid(v.Cells)
 	s.change(&v, now)
 	s.load(&v, now)
@@ -89,12 +89,12 @@ func (s *screen) blocked(all []story.Blockage) {
 	}
 }
 
-// look says when something is decided next.
-func (s *screen) look(l *story.Look, now time.Time) {
+// upcoming says when something is decided next.
+func (s *screen) upcoming(l *story.Upcoming, now time.Time) {
 	if l == nil {
 		return
 	}
-	s.wrapped(line{}, "next look: ", fmt.Sprintf("in %s: %s (%s); at once when anything changes",
+	s.wrapped(line{}, "next decision: ", fmt.Sprintf("in %s: %s (%s); at once when anything changes",
 		output.Span(l.At.Sub(now)), l.What, l.Rule), plain)
 }
 

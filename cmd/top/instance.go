@@ -36,7 +36,7 @@ func (m *model) drawInstance(s *screen, at *spot, now time.Time) {
 		s.wrapped(line{}, "", strings.ToUpper(v.Prevented[:1])+v.Prevented[1:]+" ("+v.Decision.Rule+").", plain)
 	}
 	s.blocked(v.Blocked)
-	s.look(v.Look, now)
+	s.upcoming(v.Upcoming, now)
 	s.facts(&v, now)
 	s.title("how it came to that")
 	for _, e := range v.Events {

@@ -93,7 +93,7 @@ func (s *screen) problem(p story.Problem, to place) {
 		about += p.Rule + " "
 	}
 	s.wrapped(line{to: to, bad: true, name: p.Rule + p.What}, about, p.What, plain)
-	if len(p.Next) > 0 {
-		s.wrapped(line{}, "    next: ", p.Next.String(), s.Dim)
+	if len(p.Remedies) > 0 {
+		s.wrapped(line{}, "    next: ", p.Remedies.String(), s.Dim)
 	}
 }

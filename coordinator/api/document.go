@@ -42,7 +42,7 @@ type Group struct {
 	Problems   []story.Problem  `json:"problems"`
 	InProgress []string         `json:"in_progress"`
 	Blocked    []Blocked        `json:"blocked"`
-	Look       *story.Look      `json:"next_look,omitempty"` // what is decided next; none: nothing is due
+	Upcoming   *story.Upcoming  `json:"next_look,omitempty"` // what is decided next; none: nothing is due
 	Waits      []Blocked        `json:"waits"`               // planned work that waits as intended
 	Planned    []view.Planned   `json:"planned,omitempty"`   // when planned work may begin; none: at any time
 	Roll       *view.Roll       `json:"roll,omitempty"`
@@ -96,7 +96,7 @@ type Story struct {
 	Now       *Instance       `json:"now,omitempty"` // nil: it has no record
 	Lines     []string        `json:"lines,omitempty"`
 	Blocked   []Blocked       `json:"blocked"`
-	Look      *story.Look     `json:"next_look,omitempty"` // what is decided next
+	Upcoming  *story.Upcoming `json:"next_look,omitempty"` // what is decided next
 	Record    *store.Instance `json:"record,omitempty"`
 	Report    *store.Report   `json:"report,omitempty"`
 	Load      []view.Load     `json:"load"`   // the last hour, as this replica saw it
@@ -166,11 +166,11 @@ type Result struct {
 
 // Problem is why a request was not carried out, as RFC 9457 has it.
 type Problem struct {
-	Status int      `json:"status"`
-	Title  string   `json:"title"`
-	Detail string   `json:"detail"`
-	Next   string   `json:"next,omitempty"` // what helps, as the command line prints it
-	Errors []string `json:"errors,omitempty"`
+	Status   int            `json:"status"`
+	Title    string         `json:"title"`
+	Detail   string         `json:"detail"`
+	Remedies story.Remedies `json:"remedies,omitempty"`
+	Errors   []string       `json:"errors,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Detail }
@@ -199,7 +199,7 @@ func shardOf(v *view.Shard) Shard {
 
 func groupOf(v *view.Group) Group {
 	d := Group{
-		Row: rowOf(v.Known, v.Row), Stale: v.Truth.Stale, StateAt: v.Revision, Problems: v.Problems, Look: v.Look,
+		Row: rowOf(v.Known, v.Row), Stale: v.Truth.Stale, StateAt: v.Revision, Problems: v.Problems, Upcoming: v.Upcoming,
 		InProgress: v.Lines, Blocked: blockedOf(v.Blocked), Waits: blockedOf(v.Turns), Planned: v.Planned, Roll: v.Roll,
 		Scale: v.Scale, Trend: append([]view.Moment{}, v.Trend...), Protected: append([]view.Protected{}, v.Protects...),
 		Busy: append([]view.Busy{}, v.Busy...), Counts: view.Counts(v.Cells),
@@ -231,7 +231,7 @@ func instanceOf(u *view.Unit) Instance {
 func storyOf(v *view.Instance) Story {
 	d := Story{
 		ID: v.ID, Group: v.Group, Stale: v.Truth.Stale, Revision: v.Revision, Answer: v.Answer(), Prevented: v.Prevented,
-		Heir: v.Heir(), Lines: v.Lines, Blocked: blockedOf(v.Blocked), Look: v.Look, Events: []Event{},
+		Heir: v.Heir(), Lines: v.Lines, Blocked: blockedOf(v.Blocked), Upcoming: v.Upcoming, Events: []Event{},
 		Load: append([]view.Load{}, v.Load...),
 	}
 	if v.There {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -235,11 +236,13 @@ func problemOf(err error) *Problem {
 		return &Problem{Status: http.StatusForbidden, Detail: "etcd does not permit that to this user"}
 	case errors.Is(err, store.ErrUnknown):
 		return &Problem{
-			Status: http.StatusGatewayTimeout, Next: "read it again",
+			Status: http.StatusGatewayTimeout, Remedies: story.Advise("read it again"),
 			Detail: "etcd's answer was lost: it may or may not have been done",
 		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &Problem{Status: http.StatusServiceUnavailable, Detail: "etcd does not answer", Next: "try again"}
+		return &Problem{
+			Status: http.StatusServiceUnavailable, Detail: "etcd does not answer", Remedies: story.Advise("try again"),
+		}
 	}
 	return &Problem{Status: http.StatusInternalServerError, Detail: "this failed; the commands may say more"}
 }

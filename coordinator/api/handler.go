@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
@@ -163,7 +164,10 @@ func (h *Handler) nowhere(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		refuse(w, &Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path", Next: Root + "openapi.json"})
+		refuse(w, &Problem{
+			Status: http.StatusNotFound, Detail: "there is nothing at this path",
+			Remedies: story.Advise("read " + Root + "openapi.json"),
+		})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))

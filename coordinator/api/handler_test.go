@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -232,7 +233,7 @@ func TestErrorsReveal(t *testing.T) {
 		{fmt.Errorf("x: %w", store.ErrDenied), 403, "does not permit"},
 		{fmt.Errorf("x: %w", store.ErrUnavailable), 503, "does not answer"},
 		{fmt.Errorf("x: %w", store.ErrUnknown), 504, "may or may not"},
-		{&Problem{Status: 412, Detail: "moved on", Next: "read it"}, 412, `"next":"read it"`},
+		{&Problem{Status: 412, Detail: "moved on", Remedies: story.Advise("read it")}, 412, `"remedies":[{"kind":"advice","text":"read it"}]`},
 	} {
 		d.scribe.fails = c.err
 		code, text, _ := d.ask("POST", "groups/web/actions/retry", "")

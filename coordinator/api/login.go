@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -131,7 +132,7 @@ func (h *Handler) login(ctx context.Context, r *http.Request) (Editor, func(), e
 	if !shown || user == "" || password == "" {
 		return nil, nil, &Problem{
 			Status: http.StatusUnauthorized, Detail: "an edit needs a user of etcd and its password (Authorization: Basic)",
-			Next: "leasehold auth add NAME --role operator --passwords FILE",
+			Remedies: story.Run("leasehold auth add NAME --role operator --passwords FILE"),
 		}
 	}
 	tries := h.logins.from(r.RemoteAddr)

@@ -349,6 +349,8 @@ func typeSchema(of reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case of == reflect.TypeFor[store.Duration]():
 		return types["duration"]()
+	case of == reflect.TypeFor[story.RemedyKind]():
+		return object{"type": "string", "enum": story.RemedyKinds}
 	case of.Kind() == reflect.Pointer:
 		return typeSchema(of.Elem())
 	case of == reflect.TypeFor[json.RawMessage]():

@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/leasehold/leasehold/coordinator/review"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
@@ -61,9 +62,10 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 	g.Complete()
 	health := 50
 	for name, document := range map[string]any{
-		"GroupFile": fileOf(g), "Row": Row{Name: "web", Health: &health}, "Problem": Problem{Status: 404},
-		"Report": review.Of(review.Input{}),
-		"Result": Result{Revision: 3, Plan: json.RawMessage("{}")}, "Events": Events{Entries: []Event{{Name: "x"}}},
+		"GroupFile": fileOf(g), "Row": Row{Name: "web", Health: &health},
+		"Problem": Problem{Status: 404, Remedies: story.Run("leasehold status")},
+		"Report":  review.Of(review.Input{}),
+		"Result":  Result{Revision: 3, Plan: json.RawMessage("{}")}, "Events": Events{Entries: []Event{{Name: "x"}}},
 		"Shard": Shard{Groups: []Row{{}}},
 		"Story": Story{Now: &Instance{}, Load: []view.Load{}, Blocked: []Blocked{{}}, Events: []Event{{}}},
 	} {

@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/coordinator/api"
@@ -15,10 +17,7 @@ func TestAClientReadsProblems(t *testing.T) {
 	var was, got api.Group
 	was.Problems = []story.Problem{{
 		About: "web", Rule: "FLAP-3", What: "2 slots are given up",
-		Next: story.Next{
-			{Text: "leasehold explain web", Kind: story.Inspection},
-			{Text: "leasehold group retry web", Kind: story.Command},
-		},
+		Remedies: story.Inspect("leasehold explain web").Or(story.Run("leasehold group retry web")),
 	}}
 	text, err := json.Marshal(was)
 	if err != nil {
@@ -27,7 +26,11 @@ func TestAClientReadsProblems(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatalf("%s\n%s", err, text)
 	}
-	if got.Problems[0].Next.String() != was.Problems[0].Next.String() {
-		t.Errorf("next: %q", got.Problems[0].Next)
+	if !slices.Equal(got.Problems[0].Remedies, was.Problems[0].Remedies) {
+		t.Errorf("remedies: %q", got.Problems[0].Remedies)
+	}
+	if want := `"remedies":[{"kind":"inspection","text":"leasehold explain web"},` +
+		`{"kind":"command","text":"leasehold group retry web"}]`; !strings.Contains(string(text), want) {
+		t.Errorf("%s\nwant %s in it", text, want)
 	}
 }

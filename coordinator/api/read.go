@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/store"
 )
@@ -20,7 +21,7 @@ const (
 
 var errUnread = &Problem{
 	Status: http.StatusServiceUnavailable, Detail: "this replica has not read the shard from etcd yet",
-	Next: "ask again in a moment, or another replica",
+	Remedies: story.Advise("ask again in a moment, or another replica"),
 }
 
 func absent(kind, name string) *Problem {
@@ -79,7 +80,7 @@ func (h *Handler) group(w http.ResponseWriter, r *http.Request) {
 	if err == nil && (v.Known.Gone() || v.Known.Bad != nil) {
 		err = &Problem{
 			Status: http.StatusConflict, Detail: "the group has no spec that can be used; its status says why",
-			Next: Root + "groups/" + v.Name + "/status",
+			Remedies: story.Advise("read " + Root + "groups/" + v.Name + "/status"),
 		}
 	}
 	if err != nil {
@@ -180,7 +181,7 @@ func (h *Handler) report(r *http.Request) (any, error) {
 		if span, err = time.ParseDuration(text); err != nil || span <= 0 || span > longestReport {
 			return nil, &Problem{
 				Status: http.StatusBadRequest, Detail: fmt.Sprintf("span is %.40q: more than 0 and up to %s", text, longestReport),
-				Next: Root + "report?span=24h",
+				Remedies: story.Advise("read " + Root + "report?span=24h"),
 			}
 		}
 	}

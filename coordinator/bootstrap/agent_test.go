@@ -42,7 +42,7 @@ func TestWhereMachinesFetchTheAgent(t *testing.T) {
 // A machine is told its slot's name and what it is, for its workload and for cloud-init.
 //
 // proves SLOT-1
-func TestWhatAMachineIsTold(t *testing.T) {
+func TestBootstrapDocumentOfAMachine(t *testing.T) {
 	rec := store.Instance{ID: "web-3-abc", Group: "web", Slot: 3, Zone: "a"}
 	rec.Spec.Slots.Name = "${group}-${slot}"
 	shard := Shard{ID: "s", Name: "main"}

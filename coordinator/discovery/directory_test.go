@@ -240,7 +240,7 @@ func play(t *testing.T, events []event) string {
 }
 
 // proves LB-4: only groups with changes are computed and reported
-func TestOnlyChangedGroupsAreTold(t *testing.T) {
+func TestOnlyChangedGroupsAreAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New(memstore.Config{})
 		defer db.Close()

@@ -37,7 +37,7 @@ func TestErrorsThatProveThatNothingWasMade(t *testing.T) {
 // take effect until its time-out has passed; its ID stays in its zone from then on.
 //
 // proves SAFE-8, REC-3, REC-9, DET-4
-func TestWhatACreateTells(t *testing.T) {
+func TestOutcomesOfACreate(t *testing.T) {
 	const callTimeout, consistency = time.Minute, time.Second // of the world's provider
 	open := errors.New("connection reset")
 	for _, test := range []struct {
@@ -183,7 +183,7 @@ func TestFullZonesAreKeptApart(t *testing.T) {
 // What is known after a removal, a restart, and a call that was not made after all.
 //
 // proves HEAL-1, REC-9
-func TestWhatOtherCallsTell(t *testing.T) {
+func TestOutcomesOfOtherCalls(t *testing.T) {
 	failed := errors.New("no")
 	for _, test := range []struct {
 		name string

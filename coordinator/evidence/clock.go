@@ -19,9 +19,9 @@ type ownClock struct {
 	by     time.Duration // by how much; 0: it was not
 }
 
-// look returns by how much the clock was set shortly before, from the time of day and the elapsed
-// time, which no setting of the clock changes.
-func (k *ownClock) look(day time.Time, gone time.Duration) time.Duration {
+// measure returns by how much the clock was set shortly before, from the time of day and the
+// elapsed time, which no setting of the clock changes.
+func (k *ownClock) measure(day time.Time, gone time.Duration) time.Duration {
 	ahead := time.Duration(day.UnixNano()) - gone
 	if moved := (ahead - k.ahead).Abs(); !k.looked {
 		k.looked, k.ahead = true, ahead

@@ -26,7 +26,7 @@ func TestTheLeadersOwnClockIsSet(t *testing.T) {
 		{8 * time.Minute, 20 * time.Second, 0},
 		{9 * time.Minute, 40 * time.Second, 40 * time.Second}, // in two steps
 	} {
-		if got := k.look(day.Add(step.gone+step.off), step.gone); got != step.want {
+		if got := k.measure(day.Add(step.gone+step.off), step.gone); got != step.want {
 			t.Errorf("after %s, %s ahead: %s, want %s", step.gone, step.off, got, step.want)
 		}
 	}

@@ -148,7 +148,7 @@ func TestWhyTheHistoryIsNeeded(t *testing.T) {
 // there, deletions on purpose since, and records of which something else is known.
 //
 // proves SAFE-15
-func TestWhatTheCountTells(t *testing.T) {
+func TestWhatTheCountSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		counted int
 		do      func(w *world)

@@ -73,8 +73,8 @@ func (e *Evidence) Wrote(group string, rev store.Revision) {
 	e.written[group] = max(e.written[group], rev)
 }
 
-// LookAgain sets when to plan a group even if nothing happens; the earliest time counts.
-func (e *Evidence) LookAgain(group string, at time.Time) {
+// PlanAgain sets when to plan a group even if nothing happens; the earliest time counts.
+func (e *Evidence) PlanAgain(group string, at time.Time) {
 	if at.IsZero() {
 		return
 	}

@@ -129,7 +129,7 @@ func TestAFailedCreationIsNoFailedRemoval(t *testing.T) {
 // failed.
 //
 // proves SAFE-9, SAFE-8
-func TestEvidenceTellsSinceWhen(t *testing.T) {
+func TestEvidenceSaysSinceWhen(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")
 	w.lead()

@@ -273,7 +273,7 @@ func TestTheLastGroupOfAPassHasItsTurn(t *testing.T) {
 	w.put(keys.Group("b"), spec("b"))
 	w.lead()
 	w.through()
-	w.evidence.LookAgain("a", w.now.Add(time.Hour))
+	w.evidence.PlanAgain("a", w.now.Add(time.Hour))
 	w.evidence.Pass(w.content)
 	planned := map[string]bool{}
 	for range 4 {

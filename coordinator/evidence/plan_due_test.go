@@ -22,23 +22,23 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	}
 	take(1, "")
 	take(1)
-	e.LookAgain("web", w.now)
-	e.LookAgain("api", w.now)
+	e.PlanAgain("web", w.now)
+	e.PlanAgain("api", w.now)
 	e.Wrote("web", 5)
 	e.Wrote("web", 4)
 	take(4, "api") // our write to web is not in the cache
-	e.LookAgain("web", w.now)
+	e.PlanAgain("web", w.now)
 	take(4)
 	if !e.NextDue().IsZero() {
 		t.Error("who waits for the cache is due by time")
 	}
 	take(5, "web")
 	for i, name := range []string{"c", "a", "d", "b", "a", "a"} {
-		e.LookAgain(name, w.now.Add(time.Duration(10-i)*time.Second))
-		e.LookAgain(name, w.now.Add(time.Hour)) // the earlier time counts
-		e.LookAgain(name, time.Time{})
+		e.PlanAgain(name, w.now.Add(time.Duration(10-i)*time.Second))
+		e.PlanAgain(name, w.now.Add(time.Hour)) // the earlier time counts
+		e.PlanAgain(name, time.Time{})
 	}
-	e.LookAgain("d", w.now)
+	e.PlanAgain("d", w.now)
 	take(5, "d") // so that it is not due any more
 	var order []string
 	for !e.NextDue().IsZero() {

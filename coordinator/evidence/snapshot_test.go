@@ -31,7 +31,7 @@ func TestSnapshotDependsOnNoChance(t *testing.T) {
 				Key:   keys.Alive(fmt.Sprintf("x%d", i)),
 				Value: fmt.Appendf(nil, "torn %d", i),
 			}})
-			w.evidence.LookAgain(fmt.Sprintf("g%04d", i), w.now)
+			w.evidence.PlanAgain(fmt.Sprintf("g%04d", i), w.now)
 		}
 		w.evidence.ListedBy("mem", w.now, machines, w.content)
 		groups := w.evidence.TakeDirty(w.content.Revision, w.now)
@@ -90,7 +90,7 @@ func (w *world) changeOne(n int) {
 	if len(s.Groups) != 1 || len(s.Groups[0].Instances) != 10 {
 		w.t.Fatalf("planned are %q", groups)
 	}
-	w.evidence.LookAgain("g0000", w.now.Add(time.Second))
+	w.evidence.PlanAgain("g0000", w.now.Add(time.Second))
 	w.evidence.NextDue()
 }
 
@@ -100,7 +100,7 @@ func crowd(t testing.TB, groups int) *world {
 	w.shard(groups, 10)
 	w.lead()
 	for _, name := range w.takeAll() {
-		w.evidence.LookAgain(name, w.now.Add(time.Minute))
+		w.evidence.PlanAgain(name, w.now.Add(time.Minute))
 	}
 	for i := range groups {
 		w.put(keys.Request(fmt.Sprint(i)), store.Request{Schema: store.Schema, Instance: fmt.Sprintf("g%04d-0001", i)})

@@ -96,7 +96,7 @@ func TestStaticGroupAndWhatOverridesIt(t *testing.T) {
 
 // What a provider says of a template may be several errors, a line each. People read it as one
 // line.
-func TestProblemsOfAProviderAreToldApart(t *testing.T) {
+func TestProblemsOfAProviderAreDistinguished(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
 	g := spec("web")

@@ -43,9 +43,9 @@ func TestTimesToLookAgain(t *testing.T) {
 		group string
 		at    int
 	}{{"a", 40}, {"b", 20}, {"c", 30}, {"d", 10}, {"a", 15}, {"b", 50}} {
-		w.evidence.LookAgain(note.group, at(note.at))
+		w.evidence.PlanAgain(note.group, at(note.at))
 	}
-	w.evidence.LookAgain("c", time.Time{}) // says nothing
+	w.evidence.PlanAgain("c", time.Time{}) // says nothing
 	for _, c := range []struct {
 		at      int
 		planned []string
@@ -77,7 +77,7 @@ func TestAGroupWaitsForItsOwnWrite(t *testing.T) {
 	rev := w.content.Revision
 	w.evidence.Wrote("a", rev+2)
 	w.evidence.Wrote("a", rev+1) // an earlier write is reported later
-	w.evidence.LookAgain("a", w.now)
+	w.evidence.PlanAgain("a", w.now)
 	for _, c := range []struct {
 		more    int64
 		planned int

@@ -215,7 +215,7 @@ func TestRoomIsGivenByWhatIsKept(t *testing.T) {
 	})
 }
 
-func TestGoTellsOfItsHeap(t *testing.T) {
+func TestGoReportsItsHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	h := goHeap{}

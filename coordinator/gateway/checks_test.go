@@ -12,7 +12,7 @@ import (
 )
 
 // proves DET-9
-func TestChecksAreToldInFull(t *testing.T) {
+func TestChecksAreSentInFull(t *testing.T) {
 	second := store.Duration(time.Second)
 	got := checkSpecs([]store.Check{
 		{

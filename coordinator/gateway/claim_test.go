@@ -44,7 +44,7 @@ func (a *agent) claims() [][]byte {
 // already.
 //
 // proves SAFE-17
-func TestClaimIsToldWhenItChanges(t *testing.T) {
+func TestClaimIsSentWhenItChanges(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

@@ -12,7 +12,7 @@ import (
 // claimed is a session's knowledge of its instance's claim (SAFE-17). The lock of wanted guards it.
 type claimed struct {
 	now    *store.Claim // by the newest record that is known; it stays when the record is lost
-	told   *store.Claim // sealed, as the agent has it
+	sent   *store.Claim // sealed, as the agent has it
 	issuer string       // the authority that sealed it
 }
 
@@ -41,7 +41,7 @@ func (s *session) recallClaim() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := &w.claim; c.now != nil && claim.Same(*c.now, shown) {
-		c.told, c.issuer = c.now, issuer
+		c.sent, c.issuer = c.now, issuer
 	}
 }
 
@@ -49,7 +49,7 @@ func (s *session) recallClaim() {
 // wanted must be held.
 func (s *session) claimDue() *store.Claim {
 	c := &s.wanted.claim
-	if s.g.deps.Authority == nil || c.now == c.told {
+	if s.g.deps.Authority == nil || c.now == c.sent {
 		return nil
 	}
 	return c.now
@@ -69,7 +69,7 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 	w := &s.wanted
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.claim.told, w.claim.issuer = due, issuer
+	w.claim.sent, w.claim.issuer = due, issuer
 	return full
 }
 
@@ -78,9 +78,9 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()
-	stale := w.claim.told != nil && w.claim.issuer != issuer
+	stale := w.claim.sent != nil && w.claim.issuer != issuer
 	if stale {
-		w.claim.told = nil
+		w.claim.sent = nil
 	}
 	w.mu.Unlock()
 	if !stale {

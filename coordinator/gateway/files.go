@@ -28,7 +28,7 @@ const (
 // group except what a template contains.
 type fileWants struct {
 	record *store.Instance // nil: no files
-	told   *protocol.Files
+	sent   *protocol.Files
 	sends  sending
 
 	signing map[string]bool // paths of certificates under request from an authority; session.wanted.mu guards it
@@ -66,7 +66,7 @@ func (s *session) filesRecord() *store.Instance {
 func (s *session) sendFiles() error {
 	rec := s.filesRecord()
 	f := &s.wanted.files
-	if s.spoken < protocol.ManagedFiles || rec == nil && f.told == nil {
+	if s.spoken < protocol.ManagedFiles || rec == nil && f.sent == nil {
 		return nil
 	}
 	now := &protocol.Files{}
@@ -80,10 +80,10 @@ func (s *session) sendFiles() error {
 			now.Files = append(now.Files, s.file(rec, f))
 		}
 	}
-	if proto.Equal(now, f.told) {
+	if proto.Equal(now, f.sent) {
 		return nil
 	}
-	f.told = now
+	f.sent = now
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Files{Files: now}})
 }
 

@@ -58,7 +58,7 @@ func newest(instance string) *protocol.Hello {
 // in pieces. An agent of an earlier release receives none, and its reports confirm nothing.
 //
 // proves FILE-1, FILE-3
-func TestAgentIsToldItsFiles(t *testing.T) {
+func TestAgentIsSentItsFiles(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

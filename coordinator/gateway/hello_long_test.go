@@ -14,7 +14,7 @@ import (
 )
 
 // proves REC-8, DET-18, SAFE-14
-func TestAgentWithoutARecordIsToldSoAndNotedAsAStray(t *testing.T) {
+func TestAgentWithoutARecordIsRefusedAndNotedAsAStray(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

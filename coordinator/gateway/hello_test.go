@@ -35,7 +35,7 @@ func TestHelloIsWelcomed(t *testing.T) {
 // that they have, from which a leader computes how long they may take to return.
 //
 // proves SAFE-1
-func TestReplicaThatDoesNotKnowTheSettingsTellsNoWaits(t *testing.T) {
+func TestReplicaThatDoesNotKnowTheSettingsSendsNoWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.put(w.keys.Shard(), []byte(`{"schema": 99}`))
 		r := w.serve("one")
@@ -121,7 +121,7 @@ func TestAgentOfARecordThatIsBeingDeletedIsRetired(t *testing.T) {
 }
 
 // proves DET-18
-func TestOlderEpochIsRefusedAndToldTheStoredOne(t *testing.T) {
+func TestOlderEpochIsRefusedWithTheStoredOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

@@ -26,8 +26,8 @@ type proof struct {
 
 	renewals guard.RenewalState
 
-	told   string // digest of the trust that was sent last
-	toldAt time.Time
+	sent   string // digest of the trust that was sent last
+	sentAt time.Time
 	has    string // digest of the trust that the agent reported
 	agreed string // the digest on which both sides agreed, until ours may have changed
 }
@@ -135,7 +135,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 	msg := &protocol.Certificate{Chain: der, Issued: timestamppb.Now()}
 	if !s.g.leaveTrust(trust, s.proof.has) {
 		msg.Trust = trustMessage(trust)
-		s.proof.told, s.proof.toldAt = trust.Digest(), time.Now()
+		s.proof.sent, s.proof.sentAt = trust.Digest(), time.Now()
 	}
 	if err := s.stream.Send(
 		&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Certificate{Certificate: msg}},
@@ -167,10 +167,10 @@ func (s *session) sendTrust(has string) error {
 		s.proof.agreed = has
 		return nil
 	}
-	if digest == s.proof.told && time.Since(s.proof.toldAt) < trustAgain || s.g.leaveTrust(trust, has) {
+	if digest == s.proof.sent && time.Since(s.proof.sentAt) < trustAgain || s.g.leaveTrust(trust, has) {
 		return nil
 	}
-	s.proof.told, s.proof.toldAt = digest, time.Now()
+	s.proof.sent, s.proof.sentAt = digest, time.Now()
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Trust{Trust: trustMessage(trust)}})
 }
 

@@ -86,7 +86,7 @@ func TestAgentActsAsItselfAlone(t *testing.T) {
 // which is also recorded.
 //
 // proves SEC-1
-func TestAgentOfAnotherShardIsToldSo(t *testing.T) {
+func TestAgentOfAnotherShardIsRefusedWithTheReason(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -444,7 +444,7 @@ func TestAuthoritiesAreExchangedUnderOpenStreams(t *testing.T) {
 // An agent that does not apply the trust receives it again, once in a while.
 //
 // proves SEC-3
-func TestAgentThatBelievesSomethingElseIsToldAgain(t *testing.T) {
+func TestAgentThatTrustsSomethingElseIsSentTheTrustAgain(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

@@ -81,7 +81,7 @@ func TestRecordIsDeletedBetweenReadingAndWriting(t *testing.T) {
 // An exchange that loses several races in a row fails with an error; the agent tries elsewhere.
 //
 // proves DET-18
-func TestHelloThatLosesEveryRaceIsToldToGoElsewhere(t *testing.T) {
+func TestHelloThatLosesEveryRaceIsSentElsewhere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

@@ -65,7 +65,7 @@ func (a *agent) secret(what string) *protocol.Secret {
 func withDB(rec *store.Instance) { rec.Spec.Secrets = map[string]string{"DB_PASSWORD": "db"} }
 
 // proves SEC-6
-func TestSecretsAreTold(t *testing.T) {
+func TestSecretsAreSent(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		keys := &keyring{ring: sealed.Ring{}.With(sealed.NewKey())}
 		r := w.serveWith("one", func(d *gateway.Deps) { d.Secrets = keys })
@@ -113,7 +113,7 @@ func TestSecretsAreTold(t *testing.T) {
 }
 
 // proves SEC-6
-func TestNoSecretIsToldOverAStreamThatIsNotSecured(t *testing.T) {
+func TestNoSecretIsSentOverAStreamThatIsNotSecured(t *testing.T) {
 	inWorld(t, func(w *world) {
 		keys := &keyring{ring: sealed.Ring{}.With(sealed.NewKey())}
 		w.secret(keys.Ring(), shardID, "db", "hunter2", 1)

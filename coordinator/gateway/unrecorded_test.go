@@ -172,7 +172,7 @@ func TestALostReportIsWrittenAnew(t *testing.T) {
 // What the session knows of its record outlives it.
 //
 // proves SAFE-17, REC-8
-func TestStrayTellsWhatItWas(t *testing.T) {
+func TestStrayReportsWhatItWas(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -380,7 +380,7 @@ func TestStraysAreBounded(t *testing.T) {
 // A seal that cannot be made hinders nothing else: the agent gets all that is wanted of it.
 //
 // proves SAFE-17
-func TestWithoutASealAllElseIsTold(t *testing.T) {
+func TestWithoutASealAllElseIsSent(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

@@ -19,7 +19,7 @@ type wanted struct {
 	record store.Revision // revision of the instance's record that it comes from
 	group  string
 	now    *protocol.Wanted
-	told   *protocol.Wanted // without the values of secrets, and without the claim
+	sent   *protocol.Wanted // without the values of secrets, and without the claim
 	claim  claimed
 	files  fileWants
 	offer  *store.AgentUpgrade // the record's; it is in now while a replica serves it
@@ -50,8 +50,8 @@ func (s *session) want(i store.Versioned[store.Instance], noDrill bool) {
 	w.offer = i.Record.Upgrade
 	now.Upgrade = s.g.upgradeFor(w.offer)
 	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
-	if proto.Equal(now, w.told) {
-		w.now = w.told
+	if proto.Equal(now, w.sent) {
+		w.now = w.sent
 	} else {
 		w.now, news = now, true
 	}
@@ -101,7 +101,7 @@ func (s *session) sendWanted() error {
 		return nil
 	}
 	full, bare := s.filled(group, now)
-	if due == nil && proto.Equal(bare, w.told) {
+	if due == nil && proto.Equal(bare, w.sent) {
 		return nil
 	}
 	full = withTimeLeft(full, offer, time.Now())
@@ -109,7 +109,7 @@ func (s *session) sendWanted() error {
 		full = s.withClaim(full, due)
 	}
 	w.mu.Lock()
-	w.told = bare
+	w.sent = bare
 	w.mu.Unlock()
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: full}})
 }

@@ -88,7 +88,7 @@ func (w *world) workloadRecord(id string, change func(*store.Instance)) {
 }
 
 // proves ROLL-2, HEAL-1, DRAIN-1
-func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
+func TestAgentIsSentWhatItsRecordWants(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -197,7 +197,7 @@ func TestAnOfferAwaitsWhoServesIt(t *testing.T) {
 // counts.
 //
 // proves HEAL-1
-func TestOldCacheTellsNothing(t *testing.T) {
+func TestOldCacheSendsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -298,7 +298,7 @@ func TestWhatAnAgentHasDoneIsPersistedAtOnce(t *testing.T) {
 }
 
 // proves SPOT-1
-func TestAgentIsToldWhereNoticesComeFrom(t *testing.T) {
+func TestAgentIsSentTheSourceOfNotices(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -314,7 +314,7 @@ func TestAgentIsToldWhereNoticesComeFrom(t *testing.T) {
 }
 
 // proves SAFE-9
-func TestAgentIsToldWhatToDoWithoutALease(t *testing.T) {
+func TestAgentIsSentWhatToDoWithoutALease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -335,7 +335,7 @@ func TestAgentIsToldWhatToDoWithoutALease(t *testing.T) {
 // an agent that was killed and returns keeps running.
 //
 // proves DAY-6
-func TestDrillIsToldOnOneStream(t *testing.T) {
+func TestDrillIsSentOnOneStream(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -372,7 +372,7 @@ func (w *world) webGroup(paused bool) {
 // An agent in a static group receives drills, with or without an override.
 //
 // proves DAY-6, REC-6, REC-13
-func TestDrillIsToldInAStaticGroup(t *testing.T) {
+func TestDrillIsSentInAStaticGroup(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -408,7 +408,7 @@ func TestDrillIsToldInAStaticGroup(t *testing.T) {
 // order was for another moment.
 //
 // proves DAY-6, SAFE-12, REC-13
-func TestDrillIsNotToldInAHoldOrAPause(t *testing.T) {
+func TestDrillIsNotSentInAHoldOrAPause(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()

@@ -133,7 +133,7 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 // replica that stops sends them away at once.
 //
 // proves SAFE-11, SAFE-1
-func TestWhoWaitsInLineIsTold(t *testing.T) {
+func TestWaitingAgentsAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewAdmission()
 		a.most, a.slowed = 1, time.Now().Add(time.Hour)

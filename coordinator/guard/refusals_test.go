@@ -51,7 +51,7 @@ func tried(address, claimed string) guard.Refusal {
 }
 
 // proves SEC-5
-func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
+func TestFirstRefusalIsReportedAtOnceAndTheRestAsASum(t *testing.T) {
 	recorded(t, func(r *guard.Refusals, journal func() []store.JournalEntry) {
 		for port := range 500 {
 			r.Add(tried(fmt.Sprintf("10.0.0.9:%d", port), "web-0"))

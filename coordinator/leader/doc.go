@@ -1,6 +1,6 @@
 // Package leader decides what the leader of a shard does, and when. It has no goroutines, clocks or
 // I/O: Leader.Step takes an Event and returns Commands, as RawNode does in etcd's raft, and
-// Leader.Next says when to step again. The coordinator drives it on etcd and real providers.
+// Leader.NextStep says when to step again. The coordinator drives it on etcd and real providers.
 // Simulations, dry runs and the planner's tests and bench drive the same Leader in virtual time, so
 // that they run the loop that ships.
 //

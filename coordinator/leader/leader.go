@@ -99,7 +99,7 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 			l.pass, l.again = now.Add(fullPass), true
 		}
 	case Wake:
-		l.look(now, v)
+		l.beginRound(now, v)
 	case Recalled:
 		l.round = nil
 		if !l.stale(now, v) { // etcd may have been slow to answer
@@ -145,9 +145,9 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 	return commands
 }
 
-// Next returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
+// NextStep returns when to step with Tick, and when with Wake, if nothing else happens. A zero time
 // means that only another event can change anything.
-func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
+func (l *Leader) NextStep(now time.Time) (tick, wake time.Time) {
 	tick = plan.Sooner(plan.Sooner(l.pass, l.queued), plan.Sooner(l.nextMemberList(), l.NextQuery()))
 	for _, name := range l.names {
 		if at, ok := l.lists[name].Next(); ok && at.Before(tick) {
@@ -200,9 +200,9 @@ type round struct {
 	batch    []*plan.Action   // in the transaction under way
 }
 
-// look begins a round if there is anything to plan. Before that, former values of unreadable keys
-// are read from etcd's history (SAFE-16).
-func (l *Leader) look(now time.Time, v View) {
+// beginRound begins a round if there is anything to plan. Before that, former values of unreadable
+// keys are read from etcd's history (SAFE-16).
+func (l *Leader) beginRound(now time.Time, v View) {
 	if l.round != nil {
 		l.again = true
 		return
@@ -278,7 +278,7 @@ func (l *Leader) commit(now time.Time) {
 	}
 	l.askMembers(&r.plan)
 	for _, group := range r.groups {
-		l.cfg.Evidence.LookAgain(group, r.plan.Due[group])
+		l.cfg.Evidence.PlanAgain(group, r.plan.Due[group])
 	}
 	l.round = nil
 }
@@ -321,17 +321,17 @@ func (l *Leader) committed(now time.Time, e Committed) {
 	default:
 		for _, a := range r.batch {
 			l.do(Refused{Action: a, Err: e.Err})
-			l.lookAgain(a, now.Add(waitAfter(e.Err)))
+			l.planAgain(a, now.Add(waitAfter(e.Err)))
 		}
 	}
 	l.commit(now)
 }
 
-// lookAgain schedules another plan of the action's group and of the shard: an action of the shard
+// planAgain schedules another plan of the action's group and of the shard: an action of the shard
 // may name a group too.
-func (l *Leader) lookAgain(a *plan.Action, at time.Time) {
-	l.cfg.Evidence.LookAgain(a.Group, at)
-	l.cfg.Evidence.LookAgain("", at)
+func (l *Leader) planAgain(a *plan.Action, at time.Time) {
+	l.cfg.Evidence.PlanAgain(a.Group, at)
+	l.cfg.Evidence.PlanAgain("", at)
 }
 
 // ask queues a call unless one for the same instance waits or runs: calls for one ID never overlap

@@ -228,12 +228,12 @@ func TestWakeDuringARoundIsNotLost(t *testing.T) {
 	c := take[leader.Compute](s)
 	s.step(leader.Wake{})
 	none[leader.Compute](s)
-	if _, wake := s.leader.Next(s.now); !wake.IsZero() {
+	if _, wake := s.leader.NextStep(s.now); !wake.IsZero() {
 		t.Errorf("another round is to begin at %s during one", wake)
 	}
 	s.step(leader.Planned{Plan: plan.Compute(*c.Snapshot, s.now)})
 	s.commitAll()
-	if _, wake := s.leader.Next(s.now); !wake.Equal(s.now) {
+	if _, wake := s.leader.NextStep(s.now); !wake.Equal(s.now) {
 		t.Errorf("the next round is to begin at %s, want now", wake)
 	}
 }
@@ -252,7 +252,7 @@ func TestOutcomesOfTransactions(t *testing.T) {
 	none[leader.Resign](s)
 	s.commitAll()
 	s.now, s.heard = s.now.Add(time.Second), s.heard.Add(time.Second)
-	if _, wake := s.leader.Next(s.now); wake.IsZero() || wake.After(s.now) {
+	if _, wake := s.leader.NextStep(s.now); wake.IsZero() || wake.After(s.now) {
 		t.Errorf("what was overtaken is planned again at %s", wake)
 	}
 	s.planToCommit()
@@ -291,7 +291,7 @@ func TestNothingIsPlannedOnAStaleCache(t *testing.T) {
 	s.step(leader.Wake{})
 	take[leader.Stale](s)
 	none[leader.Compute](s)
-	_, wake := s.leader.Next(s.now)
+	_, wake := s.leader.NextStep(s.now)
 	if wake.Sub(s.now) != time.Second {
 		t.Errorf("the cache is looked at again at %s", wake)
 	}

@@ -10,8 +10,8 @@ import (
 
 const (
 	mostJitter = 100 * time.Millisecond
-	// paceLook bounds how long a waiting call uses an outdated rate.
-	paceLook = time.Second
+	// maxRateAge bounds how long a waiting call uses an outdated rate.
+	maxRateAge = time.Second
 )
 
 // pace applies the shard's create_rate and create_burst as they are at the time (REC-3).
@@ -45,12 +45,12 @@ func (p *pace) pass(now time.Time, settings store.ShardSettings) bool {
 		return true
 	}
 	turn := p.limit.ReserveN(now, 1)
-	if d := turn.DelayFrom(now); d <= paceLook {
+	if d := turn.DelayFrom(now); d <= maxRateAge {
 		p.at, p.reserved = now.Add(d+p.jitter(mostJitter)), true
 		return false
 	}
 	turn.CancelAt(now)
-	p.at = now.Add(paceLook)
+	p.at = now.Add(maxRateAge)
 	return false
 }
 

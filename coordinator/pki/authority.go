@@ -56,7 +56,7 @@ func forAgents(dir string, source raw) (Files, error) {
 			"%s is missing: a coordinator issues the agents' certificates", filepath.Join(files.Dir, caKey))
 	}
 	if err := files.Issuer.works(); err != nil {
-		return files, problem(err, "leasehold pki show tells more; leasehold pki rotate --force replaces it",
+		return files, problem(err, "leasehold pki show says more; leasehold pki rotate --force replaces it",
 			"%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
 	}
 	// The operators' authority may not be on this host, and its problems do not concern the

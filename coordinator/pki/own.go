@@ -39,8 +39,8 @@ func (c ownCertificate) young(now time.Time, offset time.Duration) bool {
 	return now.Sub(c.made)+max(0, offset-c.high) < third && c.low-offset < clocks/2
 }
 
-// look reads the wall clock. a.mu must be held.
-func (a *Authority) look(now time.Time) (offset time.Duration, shows span) {
+// readClock reads the wall clock. a.mu must be held.
+func (a *Authority) readClock(now time.Time) (offset time.Duration, shows span) {
 	passed, start := now.Sub(a.began), a.began.Round(0)
 	offset = a.wall().Sub(start) - passed
 	a.seen = offsets{min(a.seen.low, offset), max(a.seen.high, offset)}
@@ -62,7 +62,7 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	issuer := a.files.Issuer
-	offset, shows := a.look(now)
+	offset, shows := a.readClock(now)
 	have, known := a.own[own]
 	if known && bytes.Equal(have.Certificate.Certificate[1], issuer.Certificate.Raw) &&
 		have.young(now, offset) {

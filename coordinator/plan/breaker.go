@@ -66,20 +66,20 @@ func (d *healing) followBreaker() {
 	b.Count, b.Limit, b.ProbeSlot = count, most, probed
 	d.breaker = &b
 	if after := d.spec.Storm.ProbeAfter.D(); after == 0 {
-		b.Next = nil
-	} else if b.Next == nil || b.Next.For.D() != after {
+		b.NextProbe = nil
+	} else if b.NextProbe == nil || b.NextProbe.For.D() != after {
 		t := d.timer(after)
-		b.Next, known = &t, nil
+		b.NextProbe, known = &t, nil
 	}
-	if b.Next == nil {
+	if b.NextProbe == nil {
 		return
 	}
-	if due := d.ends(known, store.TimerBreaker, b.Next); d.now.Before(due) {
+	if due := d.ends(known, store.TimerBreaker, b.NextProbe); d.now.Before(due) {
 		d.wake(due)
 		return
 	}
-	t := d.timer(b.Next.For.D())
-	b.Next = &t
+	t := d.timer(b.NextProbe.For.D())
+	b.NextProbe = &t
 	if oldest != nil {
 		b.Probe, b.ProbeSlot = oldest.ID(), new(oldest.slot.number)
 	}

@@ -113,7 +113,7 @@ func TestTheBusyGoWhenTheyAreIdle(t *testing.T) {
 				} else if len(blocked) == 0 || blocked[0].Rule != "BUSY-1" {
 					t.Fatalf("it waits for %+v", blocked)
 				} else {
-					w.pass(max(time.Millisecond, min(time.Minute, p.Next.Sub(w.now))))
+					w.pass(max(time.Millisecond, min(time.Minute, p.Wake.Sub(w.now))))
 				}
 			}
 			if took := w.now.Sub(begun); took != c.after {

@@ -82,7 +82,7 @@ func TestWhatAHoldForDamageSays(t *testing.T) {
 // slot.
 //
 // proves SAFE-15, REC-2
-func TestALostInstanceOnDemandIsToldAlone(t *testing.T) {
+func TestALostInstanceOnDemandHasItsOwnEntry(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size = 2 })
 	w.place("a", 0, store.Running)
@@ -355,7 +355,7 @@ func TestWhichExtrasAreRemoved(t *testing.T) {
 // The name of an instance tells its group and its slot; other names tell nothing.
 //
 // proves SAFE-17
-func TestWhatANameTells(t *testing.T) {
+func TestWhatANameSays(t *testing.T) {
 	for id, want := range map[string]struct {
 		group    string
 		slot     int

@@ -59,8 +59,8 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 			if got := w.briefly(); got != c.want {
 				t.Errorf("planned %q, want %q", got, c.want)
 			}
-			if p := Compute(w.snapshot(), w.now); c.look != 0 && (p.Next.IsZero() || p.Next.After(w.now.Add(c.look))) {
-				t.Errorf("to be looked at again at %s, want within %s", p.Next, c.look)
+			if p := Compute(w.snapshot(), w.now); c.look != 0 && (p.Wake.IsZero() || p.Wake.After(w.now.Add(c.look))) {
+				t.Errorf("to be looked at again at %s, want within %s", p.Wake, c.look)
 			}
 		})
 	}

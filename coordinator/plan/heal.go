@@ -83,7 +83,7 @@ func (d *healing) notToBeHealed(m *member) bool {
 			store.BlockedFacts{Count: d.breaker.Count, Limit: d.breaker.Limit, For: d.spec.Storm.ProbeAfter})
 		return true
 	}
-	return d.storms.holds(m)
+	return d.storms.delays(m)
 }
 
 // protectedFromHealing reports whether a member is protected from healing, and records that. An
@@ -298,7 +298,7 @@ func (d *healing) keepOne(sl *slot, bad []*member) {
 			return // the rest on the next cache
 		case keep.seemsDown() && !m.goesNow():
 			return // until it is known whether that one can keep the slot
-		case m.missed() && d.storms.holds(m):
+		case m.missed() && d.storms.delays(m):
 			continue
 		case !d.budget.mayDelete(m.task(store.WorkRemove), m):
 			return

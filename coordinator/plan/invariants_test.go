@@ -45,8 +45,8 @@ func (w *world) planIsSound() {
 			w.t.Fatalf("%q is due at %s, which is not in the future", name, at)
 		}
 	}
-	if !p.Next.IsZero() && !p.Next.After(w.now) {
-		w.t.Fatalf("next look at %s, which is not in the future", p.Next)
+	if !p.Wake.IsZero() && !p.Wake.After(w.now) {
+		w.t.Fatalf("next look at %s, which is not in the future", p.Wake)
 	}
 	for i := range s.Groups {
 		if problem := audit(&s, &s.Groups[i], &p, w.now).overBudgetSomehow(); problem != "" {

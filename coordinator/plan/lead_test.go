@@ -73,7 +73,7 @@ func (l *lead) Tick() {
 
 func (l *lead) Plan(groups []string) {
 	for _, name := range groups {
-		l.evidence.LookAgain(name, l.o.Now())
+		l.evidence.PlanAgain(name, l.o.Now())
 	}
 	l.step(leader.Wake{})
 }

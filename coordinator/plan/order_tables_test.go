@@ -98,7 +98,7 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		},
 		"protect":              {nil, mode(store.ProtectRemoval), "protected"},
 		"protect from healing": {nil, mode(store.ProtectHeal), "protected, also from healing"},
-		"protect no more":      {nil, mode(store.ProtectOff), "protected no more"},
+		"protect no more":      {nil, mode(store.ProtectOff), "no longer protected"},
 		"protect in another way": {
 			nil, mode("glass"), `refused: this version knows no protection "glass"`,
 		},
@@ -352,7 +352,7 @@ func TestWhatTheEndOfAGroupRemoves(t *testing.T) {
 // The entry of an order for the shard names the operator.
 //
 // proves DRAIN-3, REC-16
-func TestWhatAnOrderForTheShardTells(t *testing.T) {
+func TestJournalOfAnOrderForTheShard(t *testing.T) {
 	w := newTestWorld(t)
 	w.put(w.keys.Request("r"), store.Request{
 		Schema: store.Schema, ID: "r", Kind: store.RequestEvacuate, Zone: "a", By: "ada", At: w.now,
@@ -367,7 +367,7 @@ func TestWhatAnOrderForTheShardTells(t *testing.T) {
 // What an emptied group waits for is reported once, however many wait.
 //
 // proves HEAL-7, REC-11
-func TestWhatHoldsUpManyIsToldOnce(t *testing.T) {
+func TestOneReasonThatBlocksManyIsReportedOnce(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size, g.Stopped, g.Budget.MaxDeleting = 4, true, 1 })
 	for i, id := range []string{"a", "b", "c", "d"} {

@@ -19,7 +19,7 @@ type Plan struct {
 	Watched     map[string]bool
 	Judgments   Judgments
 	Held        map[string][]store.Blocked // by group: decided work that has to wait, and why
-	Next        time.Time                  // zero: only when something changes
+	Wake        time.Time                  // zero: only when something changes
 	Due         map[string]time.Time       // the same for each group; "" is the shard
 	Tallies     map[string]Tally           // losses of each group: see Snapshot.Elsewhere
 }
@@ -157,20 +157,20 @@ func Compute(s Snapshot, now time.Time) Plan {
 		for name := range d.traffic.watched {
 			p.Watched[name] = true
 		}
-		p.Next = Sooner(p.Next, d.next)
+		p.Wake = Sooner(p.Wake, d.next)
 		p.Due[d.g.Name] = d.next
 		if len(d.status.held) > 0 {
 			p.Held[d.g.Name] = d.status.held
 		}
 	}
 	if damaged { // before anything else is decided: the rest is planned once the shard is on hold
-		p.Actions, p.Due[""] = []Action{hold}, p.Next
+		p.Actions, p.Due[""] = []Action{hold}, p.Wake
 		return p
 	}
 	actions, next := planShard(&s, now)
 	p.Actions = append(p.Actions, actions...)
 	p.MemberCalls = append(p.MemberCalls, removeStrays(&s)...)
-	p.Next = Sooner(p.Next, next)
+	p.Wake = Sooner(p.Wake, next)
 	p.Due[""] = next
 	noteDeletions(&s, p.Actions, now)
 	return p

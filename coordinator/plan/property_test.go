@@ -334,6 +334,6 @@ func (tr *trial) describe() string {
 			in.Calls)
 	}
 	fmt.Fprintf(&b, "size %d, blocked %+v, next %s\n", tr.spec().Record.Size, s.Groups[0].Status.Record.Blocked,
-		p.Next.Sub(tr.now))
+		p.Wake.Sub(tr.now))
 	return b.String()
 }

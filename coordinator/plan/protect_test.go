@@ -44,8 +44,8 @@ func TestAProtectionEnds(t *testing.T) {
 		t.Errorf("planned %q", got)
 	}
 	p, _ := w.step()
-	if want := w.now.Add(time.Hour - time.Second); p.Next.After(want) {
-		t.Errorf("looks again at %s, later than the protection's end %s", p.Next, want)
+	if want := w.now.Add(time.Hour - time.Second); p.Wake.After(want) {
+		t.Errorf("looks again at %s, later than the protection's end %s", p.Wake, want)
 	}
 	w.pass(time.Hour - 2*time.Second)
 	if w.step(); w.instance("a").Record.Protected == "" {

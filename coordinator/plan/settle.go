@@ -60,14 +60,15 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 
 // lostInStorm reports whether a member is lost in a storm, and so not replaced.
 func (d *settling) lostInStorm(m *member) bool {
-	return m.missed() && !d.probing() && d.storms.holds(m)
+	return m.missed() && !d.probing() && d.storms.delays(m)
 }
 
 // probing reports whether a storm has lasted for probe_after. From then on a lost member with a
 // healthy replacement is removed: it must not take the room that the next probe needs (SAFE-2).
 func (d *settling) probing() bool {
 	s := d.storms.storm
-	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
+	return s != nil && s.Ended == "" && s.NextProbe != nil &&
+		!d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.NextProbe))
 }
 
 // await waits until a slot has an instance that is proven healthy.

@@ -45,7 +45,7 @@ func (w *world) goOn(d time.Duration) {
 		}
 		w.pass(step)
 		p, done := w.step()
-		if next = p.Next; len(done) > 0 {
+		if next = p.Wake; len(done) > 0 {
 			quiet = 0
 		}
 	}

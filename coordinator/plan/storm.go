@@ -18,9 +18,9 @@ const (
 	shardStormPercent = 20
 	shardStormGroups  = 2
 
-	// stormLook is how often a group in a storm is looked at: the rest of the shard may have
+	// stormRecheck is how often a group in a storm is planned again: the rest of the shard may have
 	// calmed.
-	stormLook = 5 * time.Second
+	stormRecheck = 5 * time.Second
 )
 
 // storms counts losses, and holds healing back in a storm.
@@ -193,7 +193,7 @@ func (d *storms) follow(shard Tally) {
 		d.afterStorm()
 		return
 	}
-	d.wake(d.now.Add(stormLook))
+	d.wake(d.now.Add(stormRecheck))
 	if d.tally.Now > d.storm.Lost {
 		d.storm.Lost, d.storm.Of = d.tally.Now, d.tally.Of
 	}
@@ -224,7 +224,7 @@ func (d *storms) begin(ofGroup bool, shard Tally) {
 	}
 	if after := d.spec.Storm.ProbeAfter.D(); after > 0 {
 		t := d.timer(after)
-		d.storm.Next = &t
+		d.storm.NextProbe = &t
 	}
 	d.tell("SAFE-2", effect(store.EffectStorm), why)
 }
@@ -234,7 +234,7 @@ func (d *storms) end(how store.Cause) {
 	t := d.timer(d.spec.Storm.Cooldown.D())
 	d.storm.EndedCause, d.storm.Ended = reason.Recorded(how), reason.Short(how)
 	d.storm.By, d.storm.Resume = how.By, &t
-	d.storm.Calm, d.storm.Next, d.storm.Probe = nil, nil, ""
+	d.storm.Calm, d.storm.NextProbe, d.storm.Probe = nil, nil, ""
 	d.tell("SAFE-2", effect(store.EffectStormOver), how)
 }
 
@@ -247,14 +247,14 @@ func (d *storms) afterStorm() {
 		return
 	}
 	if d.storm.By != "" && reaches(d.tally.Now, d.tally.Of, d.spec.Storm.Min, d.spec.Storm.Percent) {
-		d.wake(d.now.Add(stormLook))
+		d.wake(d.now.Add(stormRecheck))
 		return
 	}
 	d.storm = nil
 }
 
-// holds reports whether a storm forbids replacing a member, and records why.
-func (d *storms) holds(m *member) bool {
+// delays reports whether a storm forbids replacing a member, and records why.
+func (d *storms) delays(m *member) bool {
 	if d.storm == nil || !m.missed() {
 		return false
 	}
@@ -292,10 +292,10 @@ func (d *storms) probes(m *member) bool {
 		recorded := d.g.Status.Record.Storm
 		return recorded != nil && recorded.Probe == m.ID()
 	}
-	if d.storm.Next == nil {
+	if d.storm.NextProbe == nil {
 		return false
 	}
-	if due := d.ends(d.g.Due, store.TimerProbe, d.storm.Next); d.now.Before(due) {
+	if due := d.ends(d.g.Due, store.TimerProbe, d.storm.NextProbe); d.now.Before(due) {
 		d.wake(due)
 		return false
 	}

@@ -144,7 +144,7 @@ func (s *story) run(d, stride time.Duration) {
 		next = time.Time{}
 		for range 4 {
 			p, done := s.advance()
-			if next = p.Next; len(done) == 0 {
+			if next = p.Wake; len(done) == 0 {
 				break
 			}
 			quiet = 0
@@ -273,8 +273,8 @@ func (s *story) plan() {
 	for _, c := range calls {
 		s.say("call %s %s", c.Kind, c.Instance)
 	}
-	if !p.Next.IsZero() {
-		s.say("look again in %s", p.Next.Sub(s.now).Round(time.Millisecond))
+	if !p.Wake.IsZero() {
+		s.say("look again in %s", p.Wake.Sub(s.now).Round(time.Millisecond))
 	}
 }
 

@@ -32,13 +32,13 @@ func (d *windows) closedFor(kind string) *closed {
 		if d.shut == nil {
 			d.shut = map[string]*closed{}
 		}
-		c = d.look(kind)
+		c = d.whyClosed(kind)
 		d.shut[kind] = c
 	}
 	return c
 }
 
-func (d *windows) look(kind string) *closed {
+func (d *windows) whyClosed(kind string) *closed {
 	freezes := []*store.Freeze{d.s.Shard.Record.Freeze, d.spec.Frozen()}
 	for _, f := range freezes {
 		if f.At(d.now) {

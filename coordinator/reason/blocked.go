@@ -113,7 +113,7 @@ func blamed(of *store.BlockedFacts) string {
 	case of.Name != "":
 		return text + "; whatever else is created is made from " + of.Name + " (ROLL-9)"
 	default:
-		return also(text, "; the last good template is of no use any more: ", of.Text)
+		return also(text, "; the last good template can no longer be used: ", of.Text)
 	}
 }
 

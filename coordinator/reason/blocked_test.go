@@ -156,7 +156,7 @@ func TestReasonsInFields(t *testing.T) {
 		{
 			store.BlockedByBlamedTemplate,
 			store.BlockedFacts{Cause: fails, Text: "no image"},
-			why + "; the last good template is of no use any more: no image",
+			why + "; the last good template can no longer be used: no image",
 		},
 		{store.BlockedByPause, store.BlockedFacts{}, "the group is paused"},
 		{

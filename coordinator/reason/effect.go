@@ -151,7 +151,7 @@ var effects = map[store.EffectKind]string{
 	store.EffectRestarted:      "restarted",
 	store.EffectBack:           "back after its restart",
 	store.EffectDoomed:         "doomed",
-	store.EffectUnprotected:    "protected no more",
+	store.EffectUnprotected:    "no longer protected",
 	store.EffectDraining:       "draining",
 	store.EffectDrains:         "drains",
 	store.EffectDrained:        "drained",

@@ -260,7 +260,7 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, and none was deleted on purpose",
 			c.Name, c.Count)
 	case store.CauseVanished:
-		return "its removal was never confirmed (" + c.Text + "), but the provider lists it no more"
+		return "its removal was never confirmed (" + c.Text + "), but the provider no longer lists it"
 	case store.CauseVouchedGone:
 		return "operator " + c.By + " says that its machine is gone"
 	case store.CauseExtra:

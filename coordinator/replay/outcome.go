@@ -221,8 +221,8 @@ func unknown(t *tape, was review.Report, would, control *play) []string {
 	say(t.coarse, "Of %d hours the load is known from a summary: its middle, with its peak for ten minutes.")
 	say(t.mean, "Of %d hours only the mean of the load is known: the group was of fixed size then.")
 	if would.unheard > 0 {
-		all = append(all, fmt.Sprintf("For %s in all no load of a group with scale is recorded: its agents tell none then, "+
-			"so that it does not shrink.", reason.Span(would.unheard)))
+		all = append(all, fmt.Sprintf("For %s in all no load of a group with scale is recorded: its agents report "+
+			"none then, so that it does not shrink.", reason.Span(would.unheard)))
 	}
 	say(would.missed, "%d failures hit a slot in which nothing served with the groups of the file: they are not played.")
 	say(control.missed, "%d failures hit a slot in which nothing served with the control: they are not played.")

@@ -71,7 +71,7 @@ func TestAGroupHasNoSizeBeforeItsBeginning(t *testing.T) {
 // What a day lacks for all groups together is told once, however many groups there are.
 //
 // proves DAY-5
-func TestWhatADayLacksIsToldOnce(t *testing.T) {
+func TestWhatADayLacksIsReportedOnce(t *testing.T) {
 	var days []store.Day
 	for _, day := range []string{"2026-03-01", "2026-03-02"} {
 		for _, group := range []string{"a", "b", "c"} {

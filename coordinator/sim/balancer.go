@@ -140,7 +140,7 @@ func (b *traffic) listing() balancer.Listing {
 func (t *term) callMember(c leader.CallMember) {
 	b, call := t.w.balancers[c.Call.Balancer], c.Call
 	for _, condition := range call.Conditions {
-		if !t.w.db.holds(condition) || t.w.db.down {
+		if !t.w.db.satisfies(condition) || t.w.db.down {
 			t.step(leader.BalancerAnswered{Call: call, Err: store.ErrConflict})
 			return
 		}

@@ -25,7 +25,7 @@ func (t *term) record(c leader.Record) {
 			t.w.broken(rec.ID + ": " + err.Error())
 		}
 	}
-	if o.Committing != nil && t.holds(c.Conditions) {
+	if o.Committing != nil && t.satisfies(c.Conditions) {
 		o.Committing(t.w.Now(), nil, nil, &a)
 	}
 	rev, err := t.commitHeard(c.Conditions, c.Writes, len(c.Entries))

@@ -35,7 +35,7 @@ func (t *term) perform(c leader.Command) {
 		t.record(c)
 	case leader.Verify:
 		var err error
-		if !t.holds(c.Conditions) {
+		if !t.satisfies(c.Conditions) {
 			err = store.ErrConflict
 		}
 		t.step(leader.Verified{Operation: c.Operation, Err: err})
@@ -77,7 +77,7 @@ func (t *term) carryOut(c leader.Commit) leader.Committed {
 		// The answer is lost. The transaction takes effect now, or later if it still can: the
 		// leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
-			if t.holds(c.Conditions) {
+			if t.satisfies(c.Conditions) {
 				_, _ = t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes) // its outcome is never learned
 			}
 		})
@@ -92,7 +92,7 @@ func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, 
 	writes []store.Write,
 ) (store.Revision, error) {
 	o, told := &t.w.cfg.Observer, 0
-	whole := o.Committing != nil && t.holds(conditions)
+	whole := o.Committing != nil && t.satisfies(conditions)
 	for _, a := range together {
 		told += len(a.JournalEntries())
 		if whole {
@@ -115,14 +115,14 @@ func pick(first bool, a, b time.Duration) time.Duration {
 	return b
 }
 
-// holds reports whether a transaction's conditions hold now.
-func (t *term) holds(conditions []store.Condition) bool {
+// satisfies reports whether a transaction's conditions hold now.
+func (t *term) satisfies(conditions []store.Condition) bool {
 	for _, c := range conditions {
-		if !t.w.db.holds(c) {
+		if !t.w.db.satisfies(c) {
 			return false
 		}
 	}
-	return t.w.db.holds(t.fence.Condition()) && !t.w.db.down
+	return t.w.db.satisfies(t.fence.Condition()) && !t.w.db.down
 }
 
 // journalKey is the prefix of keys that represent journal entries: part of a transaction, but not

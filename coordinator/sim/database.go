@@ -33,8 +33,8 @@ func (d *database) grant() store.LeaseID {
 	return d.lease
 }
 
-// holds reports whether a condition holds.
-func (d *database) holds(c store.Condition) bool {
+// satisfies reports whether a condition holds.
+func (d *database) satisfies(c store.Condition) bool {
 	if cell, there := d.cells[c.Key]; there {
 		return c.Holds(cell.kv)
 	}
@@ -52,7 +52,7 @@ func (w *World) commit(txn store.Txn) (store.Revision, error) {
 	}
 	var broken []string
 	for _, c := range txn.Conditions {
-		if !w.db.holds(c) {
+		if !w.db.satisfies(c) {
 			broken = append(broken, c.Key)
 		}
 	}

@@ -194,7 +194,7 @@ func (t *term) wakeAfter(d time.Duration) {
 // schedule schedules the leader's next step at the time that it asks for.
 func (t *term) schedule() {
 	now := t.now()
-	tick, wake := t.leader.Next(now)
+	tick, wake := t.leader.NextStep(now)
 	t.ring(&t.ticks, max(time.Microsecond, tick.Sub(now)), !t.leader.Pressing(), leader.Tick{})
 	if !wake.IsZero() {
 		t.wakeAfter(wake.Sub(now))

@@ -109,7 +109,7 @@ func (w *World) Skip(until time.Time) time.Duration {
 	if t == nil || !w.Quiet() || w.db.down || t.frozen > w.clock || t.leader.Pressing() {
 		return 0
 	}
-	if _, wake := t.leader.Next(t.now()); !wake.IsZero() && wake.Add(-t.skew).Before(until) {
+	if _, wake := t.leader.NextStep(t.now()); !wake.IsZero() && wake.Add(-t.skew).Before(until) {
 		until = wake.Add(-t.skew)
 	}
 	if at := w.nextNumber(); !at.IsZero() && at.Before(until) {

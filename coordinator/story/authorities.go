@@ -122,13 +122,13 @@ func AuthorityProblems(replicas []store.Replica, now time.Time) []Problem {
 	var found []Problem
 	for i, a := range all {
 		who := strings.Join(a.Replicas, ", ")
-		add := func(what string, next Next) {
-			found = append(found, Problem{About: a.Replicas[0], Rule: "FILE-2", What: what, Next: next})
+		add := func(what string, remedies Remedies) {
+			found = append(found, Problem{About: a.Replicas[0], Rule: "FILE-2", What: what, Remedies: remedies})
 		}
 		switch {
 		case a.Problem != "":
 			add(fmt.Sprintf("authority %s for workloads' certificates is not known to %s: %s: nothing is certified there",
-				a.Authority, who, a.Problem), advise("see what the coordinator's log says of it"))
+				a.Authority, who, a.Problem), Advise("see what the coordinator's log says of it"))
 			continue
 		case !a.Ends.IsZero() && a.Ends.Sub(now) < min(issuerNear, a.Ends.Sub(a.Begins)/5):
 			verb := "ends"
@@ -136,7 +136,7 @@ func AuthorityProblems(replicas []store.Replica, now time.Time) []Problem {
 				verb = "has ended"
 			}
 			add(fmt.Sprintf("authority %s for workloads' certificates %s on %s%s, and every certificate of it then", a.Authority,
-				verb, Day(now, a.Ends), Within(now, a.Ends)), advise("exchange it: docs/authorities.md"))
+				verb, Day(now, a.Ends), Within(now, a.Ends)), Advise("exchange it: docs/authorities.md"))
 		}
 		if i > 0 && all[i-1].Authority == a.Authority && all[i-1].Problem == "" {
 			what := "has other certificates to trust at %s than at %s: bundles change when an agent goes from one to the other"
@@ -144,7 +144,7 @@ func AuthorityProblems(replicas []store.Replica, now time.Time) []Problem {
 				what = "is another one at %s than at %s: certificates are issued again when an agent goes from one to the other"
 			}
 			add(fmt.Sprintf("authority %s for workloads' certificates "+what, a.Authority, who,
-				strings.Join(all[i-1].Replicas, ", ")), advise("give all coordinators the same files: leasehold pki show"))
+				strings.Join(all[i-1].Replicas, ", ")), Advise("give all coordinators the same files: leasehold pki show"))
 		}
 	}
 	return found

@@ -22,8 +22,8 @@ func backupProblems(st *Shard, now time.Time) []Problem {
 		}
 		found = append(found, Problem{
 			About: f.By, Rule: "DAY-2",
-			What: fmt.Sprintf("its backup failed %s ago: %.300s", reason.Age(now, f.At), f.Why),
-			Next: advise(next + "; it is tried again every minute"),
+			What:     fmt.Sprintf("its backup failed %s ago: %.300s", reason.Age(now, f.At), f.Why),
+			Remedies: Advise(next + "; it is tried again every minute"),
 		})
 	}
 	switch {
@@ -31,14 +31,14 @@ func backupProblems(st *Shard, now time.Time) []Problem {
 	case last.At.IsZero():
 		found = append(found, Problem{
 			About: st.Name, Rule: "DAY-2", What: "it was never backed up",
-			Next: advise("leasehold backup FILE; or start the coordinators with --backup-dir DIR"),
+			Remedies: Advise("leasehold backup FILE; or start the coordinators with --backup-dir DIR"),
 		})
 	default:
 		found = append(found, Problem{
 			About: st.Name, Rule: "DAY-2",
 			What: fmt.Sprintf("no backup for %s: the last was made by %s, to %.200s", reason.Age(now, last.At), last.By,
 				last.To),
-			Next: advise("leasehold backup FILE; or start the coordinators with --backup-dir DIR"),
+			Remedies: Advise("leasehold backup FILE; or start the coordinators with --backup-dir DIR"),
 		})
 	}
 	return found

@@ -71,11 +71,12 @@ func (b Blockage) Sentence() string {
 	return text + " (" + b.Rule + ")"
 }
 
-// Freeing returns the commands that would free what is blocked.
-func Freeing(blocked []store.Blocked) []string {
-	var commands []string
+// Unblocking returns the commands that would unblock the work.
+func Unblocking(blocked []store.Blocked) Remedies {
+	var commands Remedies
 	for i := range blocked {
-		if command := reason.Command(&blocked[i]); command != "" && !slices.Contains(commands, command) {
+		command := Remedy{Command, reason.Command(&blocked[i])}
+		if command.Text != "" && !slices.Contains(commands, command) {
 			commands = append(commands, command)
 		}
 	}

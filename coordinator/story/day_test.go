@@ -180,7 +180,7 @@ func TestProblemsOfRunningIt(t *testing.T) {
 			}
 			found := Problems(st, now)
 			fits := slices.EqualFunc(found, test.want, func(p Problem, want string) bool {
-				return strings.HasPrefix(p.About+": "+p.What, want) && len(p.Next) > 0
+				return strings.HasPrefix(p.About+": "+p.What, want) && len(p.Remedies) > 0
 			})
 			if !fits {
 				t.Errorf("got %+v\nwant %q", found, test.want)

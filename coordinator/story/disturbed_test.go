@@ -20,7 +20,7 @@ func TestARestartIsNoReasonToLookAtDisks(t *testing.T) {
 			ID: "a", Disturbances: times,
 			Last: &store.Disturbance{At: now.Add(-time.Second), What: "etcd changed its leader"},
 		}, time.Minute, now)
-		if len(found) != 1 || strings.Contains(found[0].Next.String(), "disks") != disks {
+		if len(found) != 1 || strings.Contains(found[0].Remedies.String(), "disks") != disks {
 			t.Errorf("%d times: %+v", times, found)
 		}
 	}

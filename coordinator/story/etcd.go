@@ -26,7 +26,7 @@ func tried(version string) bool {
 
 func untried(m store.Member) Problem {
 	return Problem{
-		About: m.Title(), Rule: "DAY-3", Next: advise("install a release " + triedEtcd[len(triedEtcd)-1] + " of etcd"),
+		About: m.Title(), Rule: "DAY-3", Remedies: Advise("install a release " + triedEtcd[len(triedEtcd)-1] + " of etcd"),
 		What: fmt.Sprintf("it is of version %s, and Leasehold was tried with %s alone", m.Version,
 			strings.Join(triedEtcd, ", ")),
 	}
@@ -39,35 +39,35 @@ func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 	}
 	var found dayProblems
 	if lost := NoQuorum(etcd); lost != "" {
-		found.addf("etcd", advise("start etcd there again; if it is gone for good: docs/damage.md"), "%s", lost)
+		found.addf("etcd", Advise("start etcd there again; if it is gone for good: docs/damage.md"), "%s", lost)
 	}
 	for _, m := range etcd.All {
 		if m.Down != "" {
-			found.addf(m.Title(), advise("start etcd there; if the host is gone for good, replace the member"),
+			found.addf(m.Title(), Advise("start etcd there; if the host is gone for good, replace the member"),
 				"it does not answer at %s: %.200s", m.Address, m.Down)
 			continue
 		}
 		if m.Full {
-			found.addf(m.Title(), advise("etcdctl compact, then etcdctl defrag on each member, then etcdctl alarm disarm"),
+			found.addf(m.Title(), Advise("etcdctl compact, then etcdctl defrag on each member, then etcdctl alarm disarm"),
 				"it rejects writes: its space quota of %s is exhausted", bytesOf(m.Quota))
 		} else if m.Quota > 0 && m.Size*100 >= m.Quota*nearlyFull {
-			found.addf(m.Title(), advise("etcdctl defrag on it; if that does not help, a larger --quota-backend-bytes"),
+			found.addf(m.Title(), Advise("etcdctl defrag on it; if that does not help, a larger --quota-backend-bytes"),
 				"its database has %s of the %s that its quota allows, and rejects writes when that is used up",
 				bytesOf(m.Size), bytesOf(m.Quota))
 		}
 		if m.Corrupt {
-			found.addf(m.Title(), advise("remove the member and add it again with an empty data directory"),
+			found.addf(m.Title(), Advise("remove the member and add it again with an empty data directory"),
 				"its data differs from the other members'")
 		}
 		if m.Learner {
-			found.addf(m.Title(), advise("etcdctl member promote, once it has caught up"),
+			found.addf(m.Title(), Advise("etcdctl member promote, once it has caught up"),
 				"it is a learner, and counts for no quorum")
 		}
 		if !tried(m.Version) {
 			found = append(found, untried(m))
 		}
 		if ends := m.CertificateEnds; !ends.IsZero() && ends.Sub(now) < certificateNear {
-			found.addf(m.Title(), advise("where it was issued: leasehold pki issue NAME --host HOST --renew"),
+			found.addf(m.Title(), Advise("where it was issued: leasehold pki issue NAME --host HOST --renew"),
 				"its certificate ends on %s%s", Day(now, ends), Within(now, ends))
 		}
 	}
@@ -76,17 +76,17 @@ func EtcdProblems(etcd *store.Members, now time.Time) []Problem {
 		if etcd.By != "" {
 			about, whose = etcd.By, "its"
 		}
-		found.addf(about, advise("where it was issued: leasehold pki issue NAME --renew"),
+		found.addf(about, Advise("where it was issued: leasehold pki issue NAME --renew"),
 			"%s certificate for etcd ends on %s%s", whose,
 			Day(now, ends), Within(now, ends))
 	}
 	remote := slices.DeleteFunc(slices.Clone(etcd.All), func(m store.Member) bool { return !m.Remote })
 	if slices.ContainsFunc(remote, func(m store.Member) bool { return m.Plain }) {
-		found.addf("etcd", advise("give etcd certificates: docs/cli.md#etcd-with-tls-and-roles"),
+		found.addf("etcd", Advise("give etcd certificates: docs/cli.md#etcd-with-tls-and-roles"),
 			"it is reached over a network without TLS: everyone on the way can read and change everything")
 	}
 	if len(remote) > 0 && etcd.NoAuthentication {
-		found.addf("etcd", run("leasehold auth init"),
+		found.addf("etcd", Run("leasehold auth init"),
 			"authentication is off: everyone who reaches etcd may do everything")
 	}
 	return found

@@ -62,8 +62,8 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		if b.Probe != "" {
 			line += "; a probe: " + b.Probe
 		}
-		if b.Next != nil {
-			line += "; the next probe in " + Ends(*b.Next, now)
+		if b.NextProbe != nil {
+			line += "; the next probe in " + Ends(*b.NextProbe, now)
 		}
 		lines = append(lines, line+" (ROLL-7)")
 	}
@@ -178,8 +178,8 @@ func stormLine(s store.Storm, now time.Time) string {
 	switch {
 	case s.Probe != "":
 		line += "; a probe replacement: " + s.Probe
-	case s.Next != nil:
-		line += "; a probe replacement in " + Ends(*s.Next, now)
+	case s.NextProbe != nil:
+		line += "; a probe replacement in " + Ends(*s.NextProbe, now)
 	}
 	return line
 }
@@ -208,14 +208,14 @@ func nowProblems(g Known, on Group, now time.Time) []Problem {
 	if on.Storm != nil {
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-2", What: "storm: " + stormLine(*st.Storm, now),
-			Next: inspect("leasehold explain " + g.Name).or(run("leasehold group override-storm " + g.Name)),
+			Remedies: Inspect("leasehold explain " + g.Name).Or(Run("leasehold group override-storm " + g.Name)),
 		})
 	}
 	if r := on.Roll; r.Halted() && r.State == Stopped {
 		found = append(found, Problem{
 			About: g.Name, Rule: "FLAP-5",
-			What: fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
-			Next: run("leasehold group rollback " + g.Name).or(run("leasehold group apply -f FILE")),
+			What:     fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
+			Remedies: Run("leasehold group rollback " + g.Name).Or(Run("leasehold group apply -f FILE")),
 		})
 	} else if r.Halted() {
 		what := fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Why)
@@ -225,7 +225,7 @@ func nowProblems(g Known, on Group, now time.Time) []Problem {
 		}
 		found = append(found, Problem{
 			About: g.Name, Rule: "ROLL-4", What: what, Instances: waits,
-			Next: inspect("leasehold explain " + g.Name).or(run("leasehold group rollback " + g.Name)),
+			Remedies: Inspect("leasehold explain " + g.Name).Or(Run("leasehold group rollback " + g.Name)),
 		})
 	}
 	if p := scaleProblem(g.Name, st); p != nil {
@@ -240,8 +240,8 @@ func nowProblems(g Known, on Group, now time.Time) []Problem {
 	if on.Errored > 0 {
 		found = append(found, Problem{
 			About: g.Name, Rule: "FLAP-3",
-			What: reason.Counted(on.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
-			Next: inspect("leasehold explain " + g.Name).or(run("leasehold group retry " + g.Name)),
+			What:     reason.Counted(on.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
+			Remedies: Inspect("leasehold explain " + g.Name).Or(Run("leasehold group retry " + g.Name)),
 		})
 	}
 	return found
@@ -272,7 +272,7 @@ func fallbackProblem(group string, st store.Status, now time.Time) Problem {
 	p := Problem{
 		About: group, Rule: "SPOT-4", What: reason.Counted(s.Fallback, "instance is", "instances are") +
 			" on demand because there was no spot capacity",
-		Next: inspect("leasehold explain " + group),
+		Remedies: Inspect("leasehold explain " + group),
 	}
 	if s.Why != "" {
 		p.What += ": " + reason.OneLine(s.Why)
@@ -287,11 +287,11 @@ func fallbackProblem(group string, st store.Status, now time.Time) Problem {
 func unevenProblem(group string, st store.Status) Problem {
 	p := Problem{
 		About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven,
-		Next: inspect("leasehold explain " + group),
+		Remedies: Inspect("leasehold explain " + group),
 	}
 	if st.Accepted == nil || st.Accepted.Spread != store.SpreadEven {
 		p.What += "; running instances are not moved (spread: at_creation)"
-		p.Next = advise("leasehold group edit " + group + ", for spread: even")
+		p.Remedies = Advise("leasehold group edit " + group + ", for spread: even")
 	}
 	for _, b := range st.Blocked {
 		if reason.TopicOf(&b) == reason.TopicSpread {

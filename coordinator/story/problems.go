@@ -14,10 +14,10 @@ import (
 
 // Problem is something that an operator should know, with the next step.
 type Problem struct {
-	About string `json:"about"` // the group, the replica, or the shard
-	Rule  string `json:"rule,omitempty"`
-	What  string `json:"what"`
-	Next  Next   `json:"next,omitempty"`
+	About    string   `json:"about"` // the group, the replica, or the shard
+	Rule     string   `json:"rule,omitempty"`
+	What     string   `json:"what"`
+	Remedies Remedies `json:"remedies,omitempty"`
 
 	Instances []string     `json:"-"`              // that What names
 	Groups    []string     `json:"-"`              // that wait, where About is what they wait for
@@ -29,8 +29,8 @@ type Problem struct {
 // dayProblems are problems of the daily operation of a shard, which share a rule (DAY-3).
 type dayProblems []Problem
 
-func (p *dayProblems) addf(about string, next Next, what string, args ...any) {
-	*p = append(*p, Problem{About: about, Rule: "DAY-3", Next: next, What: fmt.Sprintf(what, args...)})
+func (p *dayProblems) addf(about string, remedies Remedies, what string, args ...any) {
+	*p = append(*p, Problem{About: about, Rule: "DAY-3", Remedies: remedies, What: fmt.Sprintf(what, args...)})
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -77,35 +77,35 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-16",
 			What: "its status cannot be read, so at most the leader knows which spec is in force: " +
-				joined(g.StatusBad), Next: run("leasehold repair status/" + g.Name),
+				joined(g.StatusBad), Remedies: Run("leasehold repair status/" + g.Name),
 		})
 	case g.Gone() && g.Leaving():
 	case g.Gone() && st.Accepted == nil && st.Invalid != nil:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10", What: st.Invalid.Why,
-			Next: run(fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name)),
+			Remedies: Run(fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name)),
 		})
 	case g.Gone():
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("its key in groups/ is gone; %s", InForceWithout(st)),
-			Next: advise(fmt.Sprintf("leasehold repair groups/%s restores it; or leasehold group apply -f %s.yaml", g.Name,
+			Remedies: Advise(fmt.Sprintf("leasehold repair groups/%s restores it; or leasehold group apply -f %s.yaml", g.Name,
 				g.Name)),
 		})
 	case g.LostBeside() != nil:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-10",
-			What: joined(g.Bad) + "; " + InForce(st),
-			Next: run(fmt.Sprintf("leasehold group scale %s %d", g.Name, st.Accepted.Size)),
+			What:     joined(g.Bad) + "; " + InForce(st),
+			Remedies: Run(fmt.Sprintf("leasehold group scale %s %d", g.Name, st.Accepted.Size)),
 		})
 	case g.Bad != nil:
-		next := advise(fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name))
+		remedies := Advise(fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name))
 		if st.Accepted != nil && !json.Valid(g.Stored.Value) && !g.IsStatic() {
-			next = advise(fmt.Sprintf("leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml",
-				g.Name, g.Name))
+			remedies = Advise(fmt.Sprintf(
+				"leasehold repair groups/%s restores the last one; or leasehold group apply -f %s.yaml", g.Name, g.Name))
 		}
 		found = append(found, Problem{
-			About: g.Name, Rule: "SAFE-10", Next: next,
+			About: g.Name, Rule: "SAFE-10", Remedies: remedies,
 			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.Revision(), joined(g.Bad),
 				InForce(st)),
 		})
@@ -114,12 +114,12 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("the spec of revision %d is not in force: %s; %s", st.Invalid.Revision, st.Invalid.Why,
 				InForce(st)),
-			Next: run("leasehold group edit " + g.Name),
+			Remedies: Run("leasehold group edit " + g.Name),
 		})
 	case !g.Status.Present() && leads:
 		found = append(found, Problem{
 			About: g.Name, What: "the leader has not accepted it yet",
-			Next: inspect("leasehold events --follow -g " + g.Name),
+			Remedies: Inspect("leasehold events --follow -g " + g.Name),
 		})
 	}
 	on := Of(st)
@@ -130,14 +130,15 @@ func GroupProblems(g Known, leads bool, now time.Time) []Problem {
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("%s lost, which a release has acknowledged: %s; their slots are filled again",
 				recordsAre(len(lost)), FewNames(lost)),
-			Next: advise("leasehold instance adopt ID, where the machine runs; else leasehold repair instances/ID --forget"),
+			Remedies: Advise("leasehold instance adopt ID, where the machine runs; else leasehold repair instances/ID --forget"),
 		})
 	case len(lost) > 1:
 		found = append(found, Problem{
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; "+
 				"nothing is created or deleted for their slots", len(lost), FewNames(lost)),
-			Next: advise("leasehold repair restores them from etcd's history; leasehold recover, if that does not have them"),
+			Remedies: Advise("leasehold repair restores them from etcd's history; " +
+				"leasehold recover, if that does not have them"),
 		})
 	}
 	for _, b := range Merge(on.Blocked) {
@@ -171,18 +172,18 @@ func heldProblem(group string, b Blockage) Problem {
 		what += "; until " + until
 	}
 	p := Problem{
-		About: group, Rule: b.Rule, What: what, Next: inspect("leasehold events -g " + group),
+		About: group, Rule: b.Rule, What: what, Remedies: Inspect("leasehold events -g " + group),
 		Instances: b.Instances, Held: true, Topic: reason.TopicOf(&b.Blocked),
 	}
 	if b.Kind == store.BlockedByMissingList {
-		p.Next = advise("leasehold provider show " + b.Of.Name +
+		p.Remedies = Advise("leasehold provider show " + b.Of.Name +
 			": a coordinator must have it; it is checked again automatically")
 	}
 	if b.Instance != "" {
-		p.Next = run("leasehold instance show " + b.Instance)
+		p.Remedies = Run("leasehold instance show " + b.Instance)
 	}
-	if commands := Freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
-		p.Next = run(commands[0])
+	if commands := Unblocking([]store.Blocked{b.Blocked}); len(commands) > 0 {
+		p.Remedies = commands
 	}
 	return p
 }
@@ -228,7 +229,8 @@ func SiteProblems(st *Shard) []Problem {
 			What: fmt.Sprintf("provider %s has machines at several sites, each seen by its own coordinators alone: %s; "+
 				"what one of them made the others cannot list, restart or remove: group %s",
 				name, strings.Join(apart, ", "), strings.Join(used[name], ", ")),
-			Next: advise("run the coordinators on one host with the same --machines, or use a provider that all of them reach"),
+			Remedies: Advise("run the coordinators on one host with the same --machines, " +
+				"or use a provider that all of them reach"),
 		})
 	}
 	return found

@@ -40,7 +40,7 @@ func leaderlessProblem(st *Shard, now time.Time) Problem {
 	}
 	return Problem{
 		About: st.Name, What: "no coordinator is running: nothing is created, healed or deleted" + last,
-		Next: run("leasehold coordinator --shard " + st.Name),
+		Remedies: Run("leasehold coordinator --shard " + st.Name),
 	}
 }
 
@@ -52,7 +52,7 @@ func settingProblems(st *Shard, now time.Time) []Problem {
 			About: st.Name, Rule: "SAFE-12",
 			What: fmt.Sprintf("on hold for %s by %s: %s: nothing is created or deleted", reason.Age(now, h.At), h.By,
 				h.Why),
-			Next: advise("when the reason is gone: leasehold release"),
+			Remedies: Advise("when the reason is gone: leasehold release"),
 		})
 	}
 	for _, e := range st.Shard.Record.Settings.Refused {
@@ -61,7 +61,7 @@ func settingProblems(st *Shard, now time.Time) []Problem {
 			What: fmt.Sprintf("a setting in etcd is refused: %s: %s: must be %s; the last good value stays in force, "+
 				"and the default (%s) for coordinators that started since",
 				e.Path, e.Value, e.Allowed, st.Shard.Record.Settings.Value(e.Path)),
-			Next: run("leasehold config set " + e.Path + "=VALUE").or(run("leasehold config show")),
+			Remedies: Run("leasehold config set " + e.Path + "=VALUE").Or(Run("leasehold config show")),
 		})
 	}
 	found = append(found, compactionProblems(st)...)
@@ -71,7 +71,7 @@ func settingProblems(st *Shard, now time.Time) []Problem {
 			About: st.Name, Rule: "DRAIN-3",
 			What: fmt.Sprintf("zone %s is evacuated, ordered %s ago by %s: its instances are replaced elsewhere, "+
 				"and no new ones are created there", zone, reason.Age(now, e.At), e.By),
-			Next: advise("when it may be used again: leasehold evacuate " + zone + " --end"),
+			Remedies: Advise("when it may be used again: leasehold evacuate " + zone + " --end"),
 		})
 	}
 	if f := st.Shard.Record.Freeze; f != nil && now.Before(f.To) {
@@ -88,11 +88,11 @@ func compactionProblems(st *Shard) []Problem {
 	keep := st.Shard.Record.Settings.WithDefaults().CompactAfter.D()
 	p := Problem{
 		About: st.Name, What: "etcd's history is not compacted, so its database grows until it is full: " + why,
-		Next: advise("start etcd with --auto-compaction-retention=" + keep.String()),
+		Remedies: Advise("start etcd with --auto-compaction-retention=" + keep.String()),
 	}
 	if st.Served.Record.KeptForRepair {
 		p.Rule = "SAFE-15"
-		p.Next = advise("leasehold repair reads what is lost from the history; then it is compacted again")
+		p.Remedies = Advise("leasehold repair reads what is lost from the history; then it is compacted again")
 	}
 	return []Problem{p}
 }
@@ -106,7 +106,7 @@ func freezeProblem(shard string, f *store.Freeze, now time.Time) Problem {
 		About: shard, Rule: "ROLL-6",
 		What: fmt.Sprintf("%s%s by %s: %s: no roll, expiry, rebalance or scale-down begins", what,
 			f.To.Format(time.RFC3339), f.By, f.Why),
-		Next: advise("when the reason is gone: leasehold freeze --end"),
+		Remedies: Advise("when the reason is gone: leasehold freeze --end"),
 	}
 }
 
@@ -150,7 +150,7 @@ func conditionOf(r store.Replica, grace time.Duration, now time.Time) []Problem 
 	case r.Disturbances < disturbedOften: // a host or a member of etcd was restarted
 		next = disturbedNothing
 	}
-	p := Problem{About: r.ID, Rule: "SAFE-1", Next: advise(next), Over: now.Sub(last.At) >= grace}
+	p := Problem{About: r.ID, Rule: "SAFE-1", Remedies: Advise(next), Over: now.Sub(last.At) >= grace}
 	times := reason.Counted(r.Disturbances, "time", "times")
 	if p.Over {
 		p.What = fmt.Sprintf("%s at %s, %s ago, which is over: %s (%s since it started)", saw,
@@ -171,14 +171,14 @@ func issuerProblem(r store.Replica, now time.Time) *Problem {
 		return nil
 	case now.Before(ends):
 		return &Problem{
-			About: r.ID, Rule: "SEC-3", Next: run("leasehold pki rotate --wait"),
+			About: r.ID, Rule: "SEC-3", Remedies: Run("leasehold pki rotate --wait"),
 			What: fmt.Sprintf("the agents' authority that it issues with ends on %s%s, and every agent's certificate with it",
 				Day(now, ends), Within(now, ends)),
 		}
 	}
 	return &Problem{
 		About: r.ID, Rule: "SEC-3",
-		Next: advise("leasehold pki rotate --force, step by step; then replace the instances, which cannot come back"),
+		Remedies: Advise("leasehold pki rotate --force, step by step; then replace the instances, which cannot come back"),
 		What: fmt.Sprintf("the agents' authority that it issues with has ended on %s, "+
 			"and every agent's certificate with it: it can serve none, and nothing is judged lost", Day(now, ends)),
 	}
@@ -188,20 +188,20 @@ func issuerProblem(r store.Replica, now time.Time) *Problem {
 func recordProblems(st *Shard) []Problem {
 	var found []Problem
 	for _, key := range slices.Sorted(maps.Keys(st.Spoiled)) {
-		next := run(fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.Name).Prefix())))
+		remedies := Run(fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.Name).Prefix())))
 		if strings.HasPrefix(key, store.KeysOf(st.Name).Of(store.KindLeader)) {
-			next = advise(fmt.Sprintf("nothing: the leader continues; etcdctl del %.200q has another one elected", key))
+			remedies = Advise(fmt.Sprintf("nothing: the leader continues; etcdctl del %.200q has another one elected", key))
 		}
 		found = append(found, Problem{
-			About: st.Name, Rule: "SAFE-16", Next: next,
+			About: st.Name, Rule: "SAFE-16", Remedies: remedies,
 			What: fmt.Sprintf("a record cannot be read: %.200s", joined(st.Spoiled[key])),
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.Unreadable)) {
 		found = append(found, Problem{
 			About: st.Name, Rule: "REC-16",
-			What: fmt.Sprintf("an order cannot be read, and is not carried out: %.200s", st.Unreadable[key]),
-			Next: run(fmt.Sprintf("etcdctl del %.200q", key)),
+			What:     fmt.Sprintf("an order cannot be read, and is not carried out: %.200s", st.Unreadable[key]),
+			Remedies: Run(fmt.Sprintf("etcdctl del %.200q", key)),
 		})
 	}
 	return found
@@ -219,7 +219,7 @@ func orderProblems(st *Shard, now time.Time) []Problem {
 			About: aboutOrder(r.Record, st.Name), Rule: "REC-16",
 			What: fmt.Sprintf("the order %q, given %s ago by %s, is not carried out yet", r.Record.Kind, reason.Span(age),
 				r.Record.By),
-			Next: inspect(orderEvents(r.Record)),
+			Remedies: Inspect(orderEvents(r.Record)),
 		})
 	}
 	return found
@@ -236,13 +236,13 @@ func waitingProblems(st *Shard) []Problem {
 		}
 		p := Problem{
 			About: r.Record.ID, Rule: "SAFE-15", What: "waits and makes no decisions: " + w.Why,
-			Next: run("leasehold init"),
+			Remedies: Run("leasehold init"),
 		}
 		switch {
 		case w.Restore:
-			p.Next = run("leasehold restore FILE")
+			p.Remedies = Run("leasehold restore FILE")
 		case w.ShardID != "":
-			p.Next = advise("restore etcd from a snapshot, or, if there is none: leasehold recover")
+			p.Remedies = Advise("restore etcd from a snapshot, or, if there is none: leasehold recover")
 			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
 		}
 		if i := slices.IndexFunc(found, func(q Problem) bool { return q.What == p.What }); i >= 0 {
@@ -254,7 +254,7 @@ func waitingProblems(st *Shard) []Problem {
 	if len(found) == 0 && !st.Shard.Present() && len(st.Replicas) == 0 {
 		found = append(found, Problem{
 			About: st.Name, Rule: "SAFE-15", What: "there is no such shard in this etcd",
-			Next: advise("leasehold init, then leasehold coordinator --shard " + st.Name),
+			Remedies: Advise("leasehold init, then leasehold coordinator --shard " + st.Name),
 		})
 	}
 	return found

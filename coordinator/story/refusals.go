@@ -96,7 +96,7 @@ func refusalProblems(st *Shard, now time.Time) (shared []Problem, covered map[sa
 			continue
 		}
 		shared = append(shared, Problem{
-			About: r.of.name, Rule: r.sum.Rule, Next: advise(correctProvider), Held: true, Groups: r.groups,
+			About: r.of.name, Rule: r.sum.Rule, Remedies: Advise(correctProvider), Held: true, Groups: r.groups,
 			Topic: reason.TopicOf(&r.sum.Blocked),
 			What:  fmt.Sprintf("%s of %s: %s; until %s", r.sum.What(), FewNames(r.groups), r.sum.Why(), r.sum.Until()),
 		})

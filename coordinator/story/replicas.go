@@ -27,14 +27,14 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		switch age := now.Sub(served.At); {
 		case age >= servedLate:
 			found.addf(st.Leader.Record.Replica,
-				advise("check the leader's host, etcd's disks, and whether the clocks agree"),
+				Advise("check the leader's host, etcd's disks, and whether the clocks agree"),
 				"it leads and has not noted for %s that it works, which it does every 10s", reason.Span(age))
 		case age <= -clockAhead:
-			found.addf(served.Replica, advise("set the clocks by NTP, of this machine and of the coordinators"),
+			found.addf(served.Replica, Advise("set the clocks by NTP, of this machine and of the coordinators"),
 				"its clock is ahead of this machine's by %s: times and ages are wrong by as much", reason.Span(-age))
 		}
 		if took := served.Took.D(); took >= slowWrite {
-			found.addf("etcd", advise("give etcd a disk of its own; "+
+			found.addf("etcd", Advise("give etcd a disk of its own; "+
 				"etcd's metric etcd_disk_wal_fsync_duration_seconds says how slow it is"),
 				"it took %s at best to write one key, in the last minute", took.Round(10*time.Millisecond))
 		}
@@ -49,7 +49,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 	found = append(found, AuthorityProblems(here, now)...)
 	for _, r := range store.SeeReplicas(served.Replicas, here, now) {
 		if st.Leads && r.At.Before(now) && !present(here, r.ID) {
-			found.addf(r.ID, advise("start it again; one that is gone for good is forgotten after a day"),
+			found.addf(r.ID, Advise("start it again; one that is gone for good is forgotten after a day"),
 				"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 		}
 	}
@@ -59,10 +59,10 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			if off < 0 {
 				which = "behind"
 			}
-			found.addf(r.ID, advise("set both clocks by NTP"), "its clock is %s %s the leader's", off.Abs(), which)
+			found.addf(r.ID, Advise("set both clocks by NTP"), "its clock is %s %s the leader's", off.Abs(), which)
 		}
 		if r.OtherAgents > 0 {
-			found.addf(r.ID, advise(otherAgentsNext(st.Groups)),
+			found.addf(r.ID, Advise(otherAgentsNext(st.Groups)),
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
@@ -99,12 +99,12 @@ func silent(st *Shard, now time.Time) []store.Silent {
 func silentProblem(st *Shard, s store.Silent) Problem {
 	if s.Balancer != "" {
 		return Problem{
-			About: s.Balancer, Rule: "LB-3", Next: advise(correctProvider),
+			About: s.Balancer, Rule: "LB-3", Remedies: Advise(correctProvider),
 			What: "this load balancer does not answer, so nothing is known of its members: " + reason.OneLine(s.Why),
 		}
 	}
 	p := Problem{
-		About: s.Provider, Rule: "PROV-5", Next: advise(correctProvider),
+		About: s.Provider, Rule: "PROV-5", Remedies: Advise(correctProvider),
 		What: "this provider does not list its machines, so nothing is known of them: " + reason.OneLine(s.Why),
 	}
 	groups, _ := waitForList(st, s.Provider)

@@ -67,7 +67,7 @@ func scaleProblem(group string, st store.Status) *Problem {
 			return &Problem{
 				About: group, Rule: "AUTO-2",
 				What: fmt.Sprintf("its size cannot follow %s, which gives no number: %s", n.Metric, n.Why),
-				Next: advise("see that the source of " + n.Metric +
+				Remedies: Advise("see that the source of " + n.Metric +
 					" answers, as the coordinators' file of --providers has it"),
 			}
 		}
@@ -80,6 +80,6 @@ func scaleProblem(group string, st store.Status) *Problem {
 		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks,
 			st.Accepted.Scale.Under(s.Scheduled).Max,
 			reason.Numbers(s.Numbers)),
-		Next: advise("leasehold group edit " + group + ", for scale.max"),
+		Remedies: Advise("leasehold group edit " + group + ", for scale.max"),
 	}
 }

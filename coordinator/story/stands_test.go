@@ -42,8 +42,8 @@ func TestWhatToDoAboutDamage(t *testing.T) {
 	} {
 		b := store.Blocked{Rule: "SAFE-15", Kind: kind, Work: store.WorkAll, Of: store.BlockedFacts{Name: "cloud"}}
 		p := heldProblem("web", Blockage{Blocked: b})
-		if !strings.HasPrefix(p.Next.String(), want) {
-			t.Errorf("%s: next is %q", kind, p.Next)
+		if !strings.HasPrefix(p.Remedies.String(), want) {
+			t.Errorf("%s: next is %q", kind, p.Remedies)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 			About: st.Name, Rule: "REC-8",
 			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads keep running", n,
 				strings.Join(names, ", ")),
-			Next: advise(putBack),
+			Remedies: Advise(putBack),
 		})
 	} else {
 		for _, s := range st.Strangers.Strays {
@@ -58,7 +58,7 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 				next = "leave it alone, and repair the shard first"
 			}
 			found = append(found, Problem{
-				About: s.Instance, Rule: "REC-8", Next: advise(next),
+				About: s.Instance, Rule: "REC-8", Remedies: Advise(next),
 				What: fmt.Sprintf("an agent at %s reports as this instance, which has no record (%s ago); "+
 					"its workload keeps running", s.From, reason.Age(now, s.At)),
 			})
@@ -71,8 +71,9 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 	if unnoted > 0 {
 		found = append(found, Problem{
 			About: st.Name, Rule: "REC-8",
-			What: fmt.Sprintf("%s no record, and are too many to be listed; their workloads keep running", moreHave(unnoted)),
-			Next: advise(putBack),
+			What: fmt.Sprintf("%s no record, and are too many to be listed; their workloads keep running",
+				moreHave(unnoted)),
+			Remedies: Advise(putBack),
 		})
 	}
 	if n := len(st.Strangers.Extras); n > 0 {
@@ -86,7 +87,7 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 		}
 		found = append(found, Problem{
 			About: st.Name, Rule: "REC-8", What: what,
-			Next: advise("check them at their provider; leasehold instance adopt ID keeps one"),
+			Remedies: Advise("check them at their provider; leasehold instance adopt ID keeps one"),
 		})
 	}
 	if n := len(st.Strangers.Foreign); n > 0 {
@@ -101,7 +102,7 @@ func strangerProblems(st *Shard, now time.Time) []Problem {
 		}
 		found = append(found, Problem{
 			About: st.Name, Rule: "PROV-4", What: what,
-			Next: advise("remove it, or the tags, at the provider"),
+			Remedies: Advise("remove it, or the tags, at the provider"),
 		})
 	}
 	return found

@@ -76,17 +76,17 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 	against := (*dayProblems)(&u.Against)
 	wanted, known := releaseOf(to)
 	if !known {
-		against.addf(to, advise("name a release with --to"),
+		against.addf(to, Advise("name a release with --to"),
 			"it is no release, like v0.9.0: nothing can be said of what it goes with")
 	}
 	compare := func(about, version string) {
 		switch is, ok := releaseOf(version); {
 		case !ok:
-			against.addf(about, advise("install a release"),
+			against.addf(about, Advise("install a release"),
 				"its version %s is no release: nothing can be said of what it goes with", reason.OneLine(version))
 		case !known:
 		case is.apart(wanted):
-			against.addf(about, advise("go by the releases between, one minor number at a time"),
+			against.addf(about, Advise("go by the releases between, one minor number at a time"),
 				"it is of %s, and only neighbouring minor releases run side by side", version)
 		default:
 			u.Down = u.Down || wanted.before(is)
@@ -155,29 +155,29 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 func notNow(st *Shard, now time.Time) []Problem {
 	var found dayProblems
 	if len(st.Replicas) == 0 || !st.Leads {
-		found.addf(st.Name, inspect("leasehold status"), "no coordinator leads the shard")
+		found.addf(st.Name, Inspect("leasehold status"), "no coordinator leads the shard")
 	}
 	if st.Shard.Record.Hold != nil {
-		found.addf(st.Name, run("leasehold release"), "the shard is on hold")
+		found.addf(st.Name, Run("leasehold release"), "the shard is on hold")
 	}
 	for _, r := range st.Replicas {
 		if w := r.Record.Waits; w != nil {
-			found.addf(r.Record.ID, inspect("leasehold status"), "it decides nothing: %s", reason.OneLine(w.Why))
+			found.addf(r.Record.ID, Inspect("leasehold status"), "it decides nothing: %s", reason.OneLine(w.Why))
 		}
 	}
 	if st.Etcd != nil {
 		for _, m := range st.Etcd.All {
 			switch {
 			case m.Down != "":
-				found.addf(m.Title(), advise("start etcd there first"),
+				found.addf(m.Title(), Advise("start etcd there first"),
 					"it does not answer: the restart of another member could lose the quorum")
 			case m.Learner:
-				found.addf(m.Title(), advise("wait until it is promoted"), "it is a learner, and counts for no quorum yet")
+				found.addf(m.Title(), Advise("wait until it is promoted"), "it is a learner, and counts for no quorum yet")
 			}
 		}
 	}
 	if at := st.Backup.Record.At; at.IsZero() || now.Sub(at) >= 24*time.Hour {
-		found.addf(st.Name, run("leasehold backup FILE"), "there is no backup of the last day")
+		found.addf(st.Name, Run("leasehold backup FILE"), "there is no backup of the last day")
 	}
 	return found
 }

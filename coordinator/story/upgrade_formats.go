@@ -36,12 +36,12 @@ func (f Formats) against(st *Shard, found Found) []Problem {
 		if len(n) > 1 {
 			more = fmt.Sprintf(", and %d more records are newer", len(n)-1)
 		}
-		all.addf(n[0].Key, advise("stay with the release that wrote it, or go to a newer one"),
+		all.addf(n[0].Key, Advise("stay with the release that wrote it, or go to a newer one"),
 			"it has schema %d, and this release reads up to %d%s: it would neither change nor overwrite them", n[0].Schema,
 			f.Schema, more)
 	}
 	if old := f.tooOld(st, found.Agents); len(old) > 0 {
-		all.addf("agents", advise("upgrade them first, to a release between"),
+		all.addf("agents", Advise("upgrade them first, to a release between"),
 			"%s of %s cannot speak version %d of the protocol, which this release needs: it would refuse them, and leave "+
 				"their instances alone", reason.Counted(len(old), "agent", "agents"), strings.Join(versionsOf(old), ", "), f.Oldest)
 	}
@@ -55,10 +55,10 @@ func (f Formats) against(st *Shard, found Found) []Problem {
 		switch {
 		case !ok || !known:
 		case is.major == will.major && will.minor > is.minor+1:
-			all.addf("host "+v.Record.ID, advise("go by a release of Leasehold between"),
+			all.addf("host "+v.Record.ID, Advise("go by a release of Leasehold between"),
 				"its etcd is %s, this release's is %s, and etcd takes one minor number at a time", m.Version, f.Etcd)
 		case is.major != will.major || will.minor < is.minor:
-			all.addf("host "+v.Record.ID, advise("etcdctl downgrade enable, as etcd's guide says, or stay"),
+			all.addf("host "+v.Record.ID, Advise("etcdctl downgrade enable, as etcd's guide says, or stay"),
 				"its etcd is %s, this release's is %s, and etcd does not go back by itself", m.Version, f.Etcd)
 		}
 	}
@@ -125,7 +125,7 @@ func mixedEtcd(etcd *store.Members) (all []Problem) {
 	}
 	if slices.Sort(minors); len(minors) > 1 {
 		all = append(all, Problem{
-			About: "etcd", Rule: "DAY-3", Next: advise("bring all members to " + minors[len(minors)-1] + " first"),
+			About: "etcd", Rule: "DAY-3", Remedies: Advise("bring all members to " + minors[len(minors)-1] + " first"),
 			What: "its members are of " + strings.Join(minors, " and ") + ": its own upgrade has not ended",
 		})
 	}

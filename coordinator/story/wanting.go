@@ -54,7 +54,7 @@ func secretProblems(st *Shard) []Problem {
 			}
 			found = append(found, Problem{
 				About: g.Name, Rule: "SEC-6", What: what,
-				Next: run("leasehold secret set " + name),
+				Remedies: Run("leasehold secret set " + name),
 			})
 		}
 	}
@@ -72,8 +72,8 @@ func secretProblems(st *Shard) []Problem {
 			}
 			found = append(found, Problem{
 				About: r.Record.ID, Rule: "SEC-6",
-				What: fmt.Sprintf("does not have key %s, so it cannot deliver %s", key, strings.Join(byKey[key], ", ")),
-				Next: advise("put the key into its --secrets-key file, which is reloaded within a second"),
+				What:     fmt.Sprintf("does not have key %s, so it cannot deliver %s", key, strings.Join(byKey[key], ", ")),
+				Remedies: Advise("put the key into its --secrets-key file, which is reloaded within a second"),
 			})
 		}
 	}
@@ -87,7 +87,7 @@ func fileProblems(group string, lacking map[string][]string) []Problem {
 		ids := lacking[what]
 		found = append(found, Problem{
 			About: group, Rule: "FILE-1", What: fmt.Sprintf("%s, at %s", what, FewNames(ids)),
-			Next: inspect("leasehold instance show " + ids[0]),
+			Remedies: Inspect("leasehold instance show " + ids[0]),
 		})
 	}
 	return found
@@ -113,7 +113,7 @@ func fileSecretProblems(g Known, secrets map[string]store.Secret) []Problem {
 				f.Secret, f.Path)
 		}
 		found = append(found, Problem{
-			About: g.Name, Rule: "SEC-6", What: what, Next: run("leasehold secret set " + f.Secret),
+			About: g.Name, Rule: "SEC-6", What: what, Remedies: Run("leasehold secret set " + f.Secret),
 		})
 	}
 	return found

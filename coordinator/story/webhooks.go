@@ -29,7 +29,7 @@ func webhookProblems(st *Shard, now time.Time) []Problem {
 			found = append(found, Problem{
 				About: "webhook " + w.Name, Rule: "WEB-3",
 				What: fmt.Sprintf("its events wait for %s, and the leader does not know it", reason.Age(now, w.Since)),
-				Next: advise("name it in the file that --providers names, on each coordinator; " +
+				Remedies: Advise("name it in the file that --providers names, on each coordinator; " +
 					"if it is no longer wanted: etcdctl del " + v.Key),
 			})
 		default:
@@ -37,7 +37,7 @@ func webhookProblems(st *Shard, now time.Time) []Problem {
 				About: "webhook " + w.Name, Rule: "WEB-3",
 				What: fmt.Sprintf("it has taken no event for %s: %.200s; each is tried for an hour",
 					reason.Age(now, w.Since), w.Why),
-				Next: advise("check its receiver, and on the leader's host: leasehold webhook test " +
+				Remedies: Advise("check its receiver, and on the leader's host: leasehold webhook test " +
 					w.Name + " --providers FILE"),
 			})
 		}
@@ -54,7 +54,7 @@ func webhookProblems(st *Shard, now time.Time) []Problem {
 				What: fmt.Sprintf("%s given up, the last %s ago (%s %s): %.200s",
 					reason.Counted(recent, "event was", "events were"), reason.Age(now, last.GivenUp), last.Rule,
 					cmp.Or(last.Instance, last.Group, st.Name), last.Why),
-				Next: advise("leasehold webhook list -o yaml shows them; this is shown for a day"),
+				Remedies: Advise("leasehold webhook list -o yaml shows them; this is shown for a day"),
 			})
 		}
 	}

@@ -22,7 +22,7 @@ type Group struct {
 	Problems []story.Problem
 	Lines    []string // what is in progress
 	Blocked  []story.Blockage
-	Look     *story.Look      // what is decided next; nil: nothing is due
+	Upcoming *story.Upcoming  // what is decided next; nil: nothing is due
 	Turns    []story.Blockage // planned work that waits as intended
 	Planned  []Planned        // nil: it may begin at any time
 	Roll     *Roll
@@ -48,7 +48,7 @@ func (s *Source) Group(name string, now time.Time) (v Group, read bool) {
 		v.Known = st.Groups[at]
 		v.Units = s.unitsOf(c, name, now)
 		v.Protects, v.Busy = held(c, name)
-		v.Look = groupLook(c, name, now)
+		v.Upcoming = groupUpcoming(c, name, now)
 		for _, n := range slices.Sorted(maps.Keys(c.Slots[name])) {
 			slots = append(slots, c.Slots[name][n])
 		}

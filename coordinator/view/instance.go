@@ -28,7 +28,7 @@ type Instance struct {
 	Load      []Load // the last hour, as this replica saw it
 	Lines     []string
 	Blocked   []story.Blockage
-	Look      *story.Look     // what is decided next; nil: nothing is due
+	Upcoming  *story.Upcoming // what is decided next; nil: nothing is due
 	Events    []journal.Entry // about it, oldest first
 	Claims    int             // refused requests under its name
 	Decision  *journal.Entry  // the decision that matters
@@ -49,7 +49,7 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 		v.Report, v.Unit = c.Reports[id], s.unitOf(c, id, now)
 		v.Group, v.Slot = i.Record.Group, i.Record.Slot
 		v.Lines = append(story.InstanceLines(i.Record, now), story.AgentLines(c.Alive[id], c.Reports[id], now)...)
-		v.Look = instanceLook(c, id, now)
+		v.Upcoming = instanceUpcoming(c, id, now)
 		slot := c.Slots[v.Group][v.Slot]
 		if line := story.SlotState(slot.Record, now); line != "" {
 			v.Lines = append(v.Lines, "slot: "+line)

@@ -126,8 +126,8 @@ type damaged struct {
 }
 
 func (d *damaged) Error() string {
-	return fmt.Sprintf("the metadata of domain %s cannot be read (%v), so whose it is cannot be "+
-		"told: correct them, or remove the domain",
+	return fmt.Sprintf("the metadata of domain %s cannot be read (%v), so its owner is "+
+		"unknown: correct them, or remove the domain",
 		d.name, d.err)
 }
 

@@ -140,7 +140,7 @@ func strangers(t *testing.T, l *libvirttest.Libvirt) {
 	// Unreadable metadata is no proof that a domain is not ours.
 	virsh(t, l, "metadata", name, namespace, "--config", "--key", "leasehold", "--set",
 		"<machine shard='"+shard+"' memory='many'/>")
-	if all, err := p.List(t.Context(), shard); err == nil || !strings.Contains(err.Error(), "whose it is cannot be told") {
+	if all, err := p.List(t.Context(), shard); err == nil || !strings.Contains(err.Error(), "so its owner is unknown") {
 		t.Errorf("with metadata that cannot be read: %+v, %v", all, err)
 	}
 }

@@ -98,7 +98,7 @@ func (p *Provider) readBoot(ctx context.Context, c *container) string {
 	})
 	id := strings.TrimSpace(string(data))
 	if err != nil || !bootForm.MatchString(id) {
-		p.log.Debug("a container's boot cannot be told", "instance", c.Config[tagInstance], "error", err)
+		p.log.Debug("a container's boot is unknown", "instance", c.Config[tagInstance], "error", err)
 		return ""
 	}
 	var now container

@@ -179,7 +179,7 @@ func (p *Provider) bootedAnew(ctx context.Context, c *container, boot string) (b
 	present := p.bootOf(c)
 	if present == "" && c.up() {
 		if present = p.readBoot(ctx, c); present == "" {
-			return false, fmt.Errorf("the container's present boot cannot be told, so it may be another one than %s", boot)
+			return false, fmt.Errorf("the container's present boot is unknown, so it may be another one than %s", boot)
 		}
 	}
 	if present == boot {

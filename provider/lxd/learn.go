@@ -147,7 +147,7 @@ func (p *Provider) learnAddress(ctx context.Context, c *container) {
 	var s state
 	_, err := p.client.call(ctx, request{method: http.MethodGet, path: path(c.Name) + "/state"}, &s)
 	if err != nil {
-		p.log.Debug("a container's address cannot be told", "instance", c.Config[tagInstance], "error", err)
+		p.log.Debug("a container's address is unknown", "instance", c.Config[tagInstance], "error", err)
 	}
 	found := s.address()
 	p.update(c, func(k *known) {

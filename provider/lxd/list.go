@@ -70,8 +70,8 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 		}
 		m, ours, err := p.hidden(ctx, name, shard, begun)
 		if err != nil {
-			return nil, fmt.Errorf("LXD has a container %s and does not show it: whether it is of this shard cannot be told: %w",
-				name, err)
+			return nil, fmt.Errorf("LXD has a container %s and does not show it: "+
+				"it is unknown whether it belongs to this shard: %w", name, err)
 		}
 		if ours {
 			machines = append(machines, m)

@@ -181,7 +181,7 @@ func (p *Provider) post(ctx context.Context, options servers.CreateOpts, key str
 	if err != nil && ctx.Err() == nil {
 		// Whatever kind of error this is, it is not of the request that made the server.
 		//nolint:errorlint // see above
-		err = fmt.Errorf("server %s was made, and Nova does not tell what came of it: %v", id, err)
+		err = fmt.Errorf("server %s was made, and Nova does not report its state: %v", id, err)
 	}
 	return made, err
 }

@@ -123,7 +123,7 @@ func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error
 			return err
 		}
 		if len(found) > 1 {
-			return fmt.Errorf("it has %d servers (%s), and which one to restart cannot be told: remove the others first",
+			return fmt.Errorf("it has %d servers (%s), and it is unknown which one to restart: remove the others first",
 				len(found), ids(found))
 		}
 		if len(found) == 0 {

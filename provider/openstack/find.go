@@ -178,8 +178,8 @@ func (p *Provider) ofShard(ctx context.Context, shard string) ([]*server, error)
 			k, is := p.known[s.ID]
 			p.mu.Unlock()
 			if !is {
-				return nil, fmt.Errorf("a part of Nova is down that holds server %s: whether it is of this shard cannot be told",
-					s.ID)
+				return nil, fmt.Errorf("a part of Nova is down that holds server %s: "+
+					"it is unknown whether it belongs to this shard", s.ID)
 			}
 			if k.shard == shard {
 				ours = append(ours, s)
@@ -198,7 +198,7 @@ func (p *Provider) ofShard(ctx context.Context, shard string) ([]*server, error)
 		s, err := p.get(ctx, id)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("server %s is in the list no more, and Nova does not say that it is gone: %w", id, err)
+			return nil, fmt.Errorf("server %s is no longer in the list, and Nova does not say that it is gone: %w", id, err)
 		case s == nil:
 			p.forget(id)
 		case s.hidden():

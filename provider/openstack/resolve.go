@@ -167,7 +167,7 @@ func (p *Provider) roomiest(ctx context.Context, ids []string) []string {
 			return fetch(ctx, s.network, s.network.ServiceURL("network-ip-availabilities", url.PathEscape(id)), &answer)
 		})
 		if err != nil {
-			p.log.Debug("the free addresses of a network cannot be told", "network", id, "error", err)
+			p.log.Debug("the free addresses of a network are unknown", "network", id, "error", err)
 			return ids
 		}
 		free[id] = answer.Availability.Total - answer.Availability.Used

@@ -110,7 +110,7 @@ func failed(conditions []store.Condition, responses []*pb.ResponseOp) []string {
 		if kvs := responses[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
 			kv = kvOf(kvs[0])
 		}
-		if !holds(c, kv) {
+		if !satisfied(c, kv) {
 			seen[c.Key] = true
 			keys = append(keys, c.Key)
 		}
@@ -122,7 +122,7 @@ func failed(conditions []store.Condition, responses []*pb.ResponseOp) []string {
 }
 
 // holds compares a condition with a key as it is; the zero KV is a key that is absent.
-func holds(c store.Condition, kv store.KV) bool {
+func satisfied(c store.Condition, kv store.KV) bool {
 	exists := kv.Modified != 0
 	if c.Absent {
 		return !exists

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrOpen is the error of OpenAs for an etcd that asks no user for anything.
-var ErrOpen = errors.New("etcd has no authentication: it cannot tell users apart")
+var ErrOpen = errors.New("etcd has no authentication: it cannot distinguish users")
 
 // OpenAs connects to etcd as a user with a password, over the certificate of another client. Every
 // request carries the user's login: etcd takes the name in the certificate where none is shown, and

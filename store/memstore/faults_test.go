@@ -228,7 +228,7 @@ func TestLeaseOutlivesALeaderChangeInAFreeze(t *testing.T) {
 	})
 }
 
-func TestVitalsTellAnotherClusterAndRevision(t *testing.T) {
+func TestVitalsShowAnotherClusterAndRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, db *memstore.Database, s *memstore.Store) {
 		rev := put(t, s, "/a", 0)
 		before, _ := s.Vitals(t.Context())

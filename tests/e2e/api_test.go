@@ -53,7 +53,7 @@ func TestAPI(t *testing.T) {
 		t.Helper()
 		var p *api.Problem
 		if !errors.As(err, &p) || p.Status != status ||
-			!strings.Contains(p.Detail+strings.Join(p.Errors, "")+p.Next, says) {
+			!strings.Contains(p.Detail+strings.Join(p.Errors, "")+p.Remedies.String(), says) {
 			t.Errorf("%s: wanted %d with %q, got %+v", what, status, says, err)
 		}
 	}

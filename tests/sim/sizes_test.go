@@ -25,7 +25,7 @@ type sizeTrial struct {
 	spec store.Group
 
 	cpu, queue   curve
-	silent, cut  map[string]time.Time // agents that tell no load, and that are cut off, since when
+	silent, cut  map[string]time.Time // agents that report no load, and that are cut off, since when
 	queueSilent  time.Time            // since when the source does not answer; zero: it does
 	samples      []sizeSample
 	wishes       []sizeWish

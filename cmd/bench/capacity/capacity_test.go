@@ -178,7 +178,7 @@ func TestLimits(t *testing.T) {
 }
 
 // The result has what a store and this side use for each operation.
-func TestCostIsToldForEach(t *testing.T) {
+func TestCostIsReportedForEach(t *testing.T) {
 	db := database(t)
 	used := time.Duration(0)
 	res, err := Run(t.Context(), small(),

@@ -161,7 +161,7 @@ func TestDisturbancesAndStormsAreCounted(t *testing.T) {
 }
 
 // What cannot be read is not passed over: figures that leave something out would be wrong.
-func TestWhatCannotBeReadIsTold(t *testing.T) {
+func TestWhatCannotBeReadIsReported(t *testing.T) {
 	o := observing(t, "a")
 	o.take(store.Batch{Events: []store.Event{{KV: store.KV{Key: o.keys.Instance("a"), Value: []byte("{")}}}})
 	o.take(store.Batch{Err: errors.New("later")})

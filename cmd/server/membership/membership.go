@@ -265,7 +265,7 @@ func (c Cluster) Advice() string {
 		return "one member: if its host is lost, so is the shard; leasehold server add NAME, twice, makes it bear the loss " +
 			"of one"
 	case n%2 == 0:
-		return fmt.Sprintf("%d members bear no more losses than %d: leasehold server add NAME", n, n-1)
+		return fmt.Sprintf("%d members tolerate no more losses than %d: leasehold server add NAME", n, n-1)
 	default:
 		return ""
 	}

@@ -206,7 +206,7 @@ func TestGRPCFindsTheInstances(t *testing.T) {
 
 // proves LB-4, SAFE-18: while a record is lost that the replica has never read, a client of that
 // group is sent to another replica, and clients of other groups are answered
-func TestGRPCIsNotToldOfAPartOfAGroup(t *testing.T) {
+func TestGRPCIsNotSentAPartOfAGroup(t *testing.T) {
 	t.Parallel()
 	a := backend(t)
 	s := serve(t, "127.0.0.1:0", access.Config{})

@@ -94,7 +94,7 @@ func TestCrash(t *testing.T) {
 }
 
 // The end of a workload is told while its machine is up, and not when that goes down.
-func TestAWorkloadThatEndsIsTold(t *testing.T) {
+func TestAWorkloadThatEndsIsReported(t *testing.T) {
 	w := newWorld(t)
 	began, both := []history.Step{history.WorkloadBegan}, []history.Step{history.WorkloadBegan, history.WorkloadEnded}
 	w.create("web-0")
@@ -348,7 +348,7 @@ func TestAgentEndsByItself(t *testing.T) {
 	w.expect("web-0", append(born, "ended 1 self")...)
 }
 
-func TestAgentThatBreaksDownIsTold(t *testing.T) {
+func TestAgentThatBreaksDownIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")
 	log, err := os.OpenFile(w.logOf("web-0"), os.O_APPEND|os.O_WRONLY, 0)

@@ -19,7 +19,7 @@ func series(n int, read func(i int, rng *rand.Rand) float64) growth.Series {
 	return s
 }
 
-func TestWhatGrowsIsToldFromWhatVaries(t *testing.T) {
+func TestGrowthIsDistinguishedFromVariation(t *testing.T) {
 	const n = 50
 	for name, test := range map[string]struct {
 		read  func(i int, rng *rand.Rand) float64

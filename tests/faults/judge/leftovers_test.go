@@ -20,7 +20,7 @@ func left(t *testing.T, change func(*story), leases map[string][]string) *story 
 	return s
 }
 
-func TestWhatIsNotGivenBackIsTold(t *testing.T) {
+func TestWhatIsNotReleasedIsReported(t *testing.T) {
 	s := web(t)
 	s.add(history.Event{Left: &history.Left{What: "a process"}})
 	s.broken("ELECT-3")

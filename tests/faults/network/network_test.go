@@ -297,7 +297,7 @@ func TestWhatIsUnderWayKeepsItsOrderAndItsEnd(t *testing.T) {
 	c.to.hearsEnd(io.EOF)
 }
 
-func TestPartiesAreToldByTheirAddress(t *testing.T) {
+func TestPartiesAreRecognizedByAddress(t *testing.T) {
 	n, y := New(), newServer(t)
 	defer n.Close()
 	address, err := n.Listen(Way{To: "y", Leads: y.Addr().String()})

@@ -308,7 +308,7 @@ func TestDeadAndFrozenMembersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestLeasesAreToldWithTheirKeys(t *testing.T) {
+func TestLeasesAreShownWithTheirKeys(t *testing.T) {
 	w := newWorld(t, "127.0.0.1:1")
 	empty, err := w.client.Grant(w.context(), 60)
 	w.must(err)

@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// looksFor returns the looks that concern an instance: its own, its slot's and its replacement. A
-// storm that holds the instance adds its own, and so do the instances in progress that it waits
-// for.
-func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []story.Look {
-	all := append(story.InstanceLooks(i), story.SlotLooks(sc.content.Slots[i.Group][i.Slot].Record)...)
+// upcomingFor returns the upcoming decisions that concern an instance: of the instance itself, of
+// its slot and its replacement, of a storm that delays it, and of instances in progress that it
+// waits for.
+func upcomingFor(sc *scene, i store.Instance, blocked []store.Blocked) []story.Upcoming {
+	all := append(story.InstanceUpcoming(i), story.SlotUpcoming(sc.content.Slots[i.Group][i.Slot].Record)...)
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
-		all = append(all, story.InstanceLooks(r)...)
+		all = append(all, story.InstanceUpcoming(r)...)
 	}
 	if blockedBy(blocked, reason.TopicStorm) {
-		all = append(all, story.StatusLooks(store.Status{Storm: sc.status().Storm})...)
+		all = append(all, story.StatusUpcoming(store.Status{Storm: sc.status().Storm})...)
 	}
 	if blockedBy(blocked, reason.TopicBudget) {
 		for _, other := range sc.instances() {
 			if other.ID != i.ID {
-				all = append(all, story.InstanceLooks(other)...)
+				all = append(all, story.InstanceUpcoming(other)...)
 			}
 		}
 	}
@@ -37,17 +37,17 @@ func blockedBy(blocked []store.Blocked, topic reason.Topic) bool {
 	return slices.ContainsFunc(blocked, func(b store.Blocked) bool { return reason.TopicOf(&b) == topic })
 }
 
-// nextLook returns the earliest future look, nil if there is none, and its text.
-func (sc *scene) nextLook(all []story.Look, blocked []store.Blocked) (*story.Look, string) {
+// nextDecision returns the earliest upcoming decision, nil if there is none, and its text.
+func (sc *scene) nextDecision(all []story.Upcoming, blocked []store.Blocked) (*story.Upcoming, string) {
 	if still := sc.standstill(); still != "" {
 		return nil, still
 	}
-	l := story.FirstLook(all, sc.now)
-	return l, nextLookText(l, blocked, sc.now)
+	l := story.FirstUpcoming(all, sc.now)
+	return l, nextDecisionText(l, blocked, sc.now)
 }
 
-// nextLookText says when a coordinator decides again.
-func nextLookText(l *story.Look, blocked []store.Blocked, now time.Time) string {
+// nextDecisionText says when a coordinator decides again.
+func nextDecisionText(l *story.Upcoming, blocked []store.Blocked, now time.Time) string {
 	asks := blockedBy(blocked, reason.TopicProvider)
 	switch {
 	case asks && (l == nil || l.At.Sub(now) > time.Minute):
