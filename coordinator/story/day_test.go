@@ -88,6 +88,23 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		"a clock that is behind": {with: func(st *Shard) {
 			st.Replicas[1].Record.ClockOff = -store.Duration(time.Hour)
 		}, want: []string{"b: its clock is 1h0m0s behind the leader's"}},
+		"a part of a server ended": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{{
+				Part: "member", Times: 1, Since: noon.Add(-2 * time.Minute), Last: noon.Add(-2 * time.Minute),
+				Why: "signal: killed: it may have run out of memory", Next: "look at the kernel's log",
+			}}
+		}, want: []string{"b: its etcd member ended 2m ago, and was started again: signal: killed: it may have run out of memory"}},
+		"parts of a server ended long ago, one of them often": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{
+				{Part: "member", Times: 2, Since: noon.Add(-9 * time.Hour), Last: noon.Add(-time.Hour)},
+				{Part: "replica", Times: 3, Since: noon.Add(-9 * time.Hour), Last: noon.Add(-5 * time.Hour), Why: "exit status 2"},
+			}
+		}, want: []string{
+			"b: its replica ended 3 times since 2026-03-01T03:00:00Z, last 5h ago, and was started again: exit status 2",
+		}},
+		"a part of a server ended often, before a day": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{{Part: "replica", Times: 9, Last: noon.Add(-store.EndedFor)}}
+		}},
 		"agents of an old version": {with: func(st *Shard) {
 			st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 2, []string{"v0"}
 		}, want: []string{"b: 2 of its agents are of another version (v0) than this coordinator (v1)"}},

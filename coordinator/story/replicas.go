@@ -16,6 +16,10 @@ const (
 	clockAhead = time.Second
 	// slowWrite is the duration from which a small write to etcd counts as slow.
 	slowWrite = 300 * time.Millisecond
+	// endedShown is how long it is a problem that a part of a server ended, and endedOften the number
+	// of ends from which it is one for as long as they are remembered.
+	endedShown = time.Hour
+	endedOften = 3
 )
 
 // replicaProblems returns what is wrong with the replicas, as they and the leader report it
@@ -61,6 +65,11 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			}
 			found.addf(r.ID, advise("set both clocks by NTP"), "its clock is %s %s the leader's", off.Abs(), which)
 		}
+		for _, e := range r.Ended {
+			if p := endedProblem(r.ID, e, now); p != nil {
+				found = append(found, *p)
+			}
+		}
 		if r.OtherAgents > 0 {
 			found.addf(r.ID, advise(otherAgentsNext(st.Groups)),
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
@@ -68,6 +77,29 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		}
 	}
 	return found
+}
+
+// endedProblem reports that a part of a server ended by itself, for an hour; for a day, if it did so
+// often. It returns nil after that.
+func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
+	ago := now.Sub(e.Last)
+	if ago >= store.EndedFor || e.Times < endedOften && ago >= endedShown {
+		return nil
+	}
+	part := "its etcd member"
+	if e.Part == "replica" {
+		part = "its replica"
+	}
+	p := &Problem{About: host, Rule: "DAY-3", Over: ago >= endedShown}
+	if p.What = part + " ended"; e.Times > 1 {
+		p.What += fmt.Sprintf(" %d times since %s, last", e.Times, e.Since.UTC().Format(time.RFC3339))
+	}
+	p.What += fmt.Sprintf(" %s ago, and was started again: %.300s", reason.Age(now, e.Last), reason.OneLine(e.Why))
+	p.Next = advise("on that host: journalctl -u leasehold-server")
+	if e.Next != "" {
+		p.Next = advise(reason.OneLine(e.Next))
+	}
+	return p
 }
 
 func present(here []store.Replica, id string) bool {
