@@ -205,3 +205,18 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		})
 	}
 }
+
+// Agents of an old version are no step of an upgrade while coordinators are: these come first.
+//
+// proves DAY-3
+func TestCoordinatorsComeBeforeAgents(t *testing.T) {
+	st := usual()
+	st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 1, []string{"v0"}
+	for _, c := range []struct{ version, next string }{{"v1", installAgents}, {"v0", "leasehold upgrade check"}} {
+		st.Replicas[0].Record.Version = c.version
+		found := Problems(st, noon)
+		if len(found) != 1 || found[0].About != "b" || !strings.Contains(found[0].Next.String(), c.next) {
+			t.Errorf("with another coordinator of %s: %+v", c.version, found)
+		}
+	}
+}

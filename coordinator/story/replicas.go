@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,11 +52,9 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		here = append(here, r.Record)
 	}
 	found = append(found, AuthorityProblems(here, now)...)
-	for _, r := range store.SeeReplicas(served.Replicas, here, now) {
-		if st.Leads && r.At.Before(now) && !present(here, r.ID) {
-			found.addf(r.ID, advise("start it again; one that is gone for good is forgotten after a day"),
-				"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
-		}
+	for _, r := range down(st, now) {
+		found.addf(r.ID, advise("start it again; one that is gone for good is forgotten after a day"),
+			"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 	}
 	for _, r := range here {
 		if off := r.ClockOff.D(); off != 0 {
@@ -71,7 +70,12 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			}
 		}
 		if r.OtherAgents > 0 {
-			found.addf(r.ID, advise(otherAgentsNext(st.Groups)),
+			next := advise(otherAgentsNext(st.Groups))
+			if slices.ContainsFunc(here, func(o store.Replica) bool { return o.Version != r.Version }) {
+				next = advise("the coordinators are of several versions: leasehold upgrade check, of the version that you want, " +
+					"says what comes next")
+			}
+			found.addf(r.ID, next,
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
@@ -100,6 +104,23 @@ func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
 		p.Next = advise(reason.OneLine(e.Next))
 	}
 	return p
+}
+
+// down returns the coordinators that the leader saw and that are no longer there.
+func down(st *Shard, now time.Time) (gone []store.SeenReplica) {
+	if !st.Leads {
+		return nil
+	}
+	here := make([]store.Replica, 0, len(st.Replicas))
+	for _, r := range st.Replicas {
+		here = append(here, r.Record)
+	}
+	for _, r := range store.SeeReplicas(st.Served.Record.Replicas, here, now) {
+		if r.At.Before(now) && !present(here, r.ID) {
+			gone = append(gone, r)
+		}
+	}
+	return gone
 }
 
 func present(here []store.Replica, id string) bool {
