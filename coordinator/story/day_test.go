@@ -93,7 +93,9 @@ func TestProblemsOfRunningIt(t *testing.T) {
 				Part: "member", Times: 1, Since: noon.Add(-2 * time.Minute), Last: noon.Add(-2 * time.Minute),
 				Why: "signal: killed: it may have run out of memory", Next: "look at the kernel's log",
 			}}
-		}, want: []string{"b: its etcd member ended 2m ago, and was started again: signal: killed: it may have run out of memory"}},
+		}, want: []string{
+			"b: its etcd member ended 2m ago, and was started again: signal: killed: it may have run out of memory",
+		}},
 		"parts of a server ended long ago, one of them often": {with: func(st *Shard) {
 			st.Replicas[1].Record.Ended = []store.PartEnds{
 				{Part: "member", Times: 2, Since: noon.Add(-9 * time.Hour), Last: noon.Add(-time.Hour)},

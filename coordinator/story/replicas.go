@@ -83,8 +83,8 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 	return found
 }
 
-// endedProblem reports that a part of a server ended by itself, for an hour; for a day, if it did so
-// often. It returns nil after that.
+// endedProblem reports that a part of a server ended by itself: for an hour, or for a day if it did
+// so often. It returns nil after that.
 func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
 	ago := now.Sub(e.Last)
 	if ago >= store.EndedFor || e.Times < endedOften && ago >= endedShown {

@@ -166,8 +166,8 @@ func notNow(st *Shard, now time.Time) []Problem {
 		}
 	}
 	for _, r := range down(st, now) {
-		found.addf(r.ID, advise("start it first, its log says why it ended; one that is gone for good is forgotten after a day"),
-			"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
+		found.addf(r.ID, advise("start it first, its log says why it ended; one that is gone for good is forgotten "+
+			"after a day"), "this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 	}
 	if st.Etcd != nil {
 		for _, m := range st.Etcd.All {
