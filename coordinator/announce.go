@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -31,6 +32,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	r.mu.Unlock()
 	rec.Unnoted, rec.ClockOff = r.unnoted(), store.Duration(r.clock.Off())
 	rec.OtherAgents, rec.OtherVersions = r.otherAgents()
+	rec.Ended = r.ended()
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
 		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
@@ -75,6 +77,14 @@ func (r *Replica) otherAgents() (int, []string) {
 		return 0, nil
 	}
 	return gateway.OtherVersions(r.cfg.Version)
+}
+
+// ended returns which parts of the host's server ended by themselves.
+func (r *Replica) ended() []store.PartEnds {
+	if r.deps.Ended == nil {
+		return nil
+	}
+	return r.deps.Ended()
 }
 
 // capabilitiesOf returns what replicas/<id> says of each provider.
@@ -162,17 +172,20 @@ func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 // Interrupted is ignored: the record has not changed.
 func (ownRecord) Interrupted(error) {}
 
-// countEvery is how often agents that are not noted, or of another version, are counted.
+// countEvery is how often agents that are not noted, or of another version, are counted, and parts
+// of the server that ended.
 const countEvery = 10 * time.Second
 
-// keepAnnouncing publishes disturbances, the trusted authorities, a clock that is off, and the
-// numbers of agents without a note or with another version, with at most one write a second.
+// keepAnnouncing publishes disturbances, the trusted authorities, a clock that is off, parts of the
+// server that ended, and the numbers of agents without a note or with another version, with at most
+// one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
 	count := time.NewTicker(countEvery)
 	defer count.Stop()
 	unnoted, others := 0, 0
+	var ended []store.PartEnds
 	for {
 		select {
 		case <-ctx.Done():
@@ -181,10 +194,11 @@ func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since t
 		case <-count.C:
 			now := r.unnoted()
 			other, _ := r.otherAgents()
-			if now == unnoted && other == others {
+			parts := r.ended()
+			if now == unnoted && other == others && slices.Equal(parts, ended) {
 				continue
 			}
-			unnoted, others = now, other
+			unnoted, others, ended = now, other, parts
 		}
 		if err := r.announce(ctx, lease, since); err != nil && ctx.Err() == nil {
 			r.log.Debug("replica's record not written yet", "error", err)

@@ -1,9 +1,11 @@
 package coordinator_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,5 +31,37 @@ func TestAReplicaWritesItsRecordAnew(t *testing.T) {
 		w.until(10*time.Second, "its record is mended", is)
 		w.remove(key)
 		w.until(10*time.Second, "its record is back", is)
+	})
+}
+
+// A replica announces that parts of its host's server have ended by themselves, also while it runs.
+//
+// proves DAY-3
+func TestAReplicaAnnouncesPartsThatEnded(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		var times atomic.Int64
+		w.start("one", func(_ *coordinator.Config, d *coordinator.Deps) {
+			d.Ended = func() []store.PartEnds {
+				if n := times.Load(); n > 0 {
+					return []store.PartEnds{{Part: "member", Times: int(n)}}
+				}
+				return nil
+			}
+		})
+		w.leads(time.Second, "one")
+		for n := range 3 {
+			times.Store(int64(n))
+			w.until(time.Minute, "it announces them", func() bool {
+				all := w.list(w.keys.Replica("one"))
+				if len(all) == 0 {
+					return false
+				}
+				sum := 0
+				for _, e := range decoded[store.Replica](w, all[0]).Record.Ended {
+					sum += e.Times
+				}
+				return sum == n
+			})
+		}
 	})
 }

@@ -71,6 +71,8 @@ type Deps struct {
 	Register func(grpc.ServiceRegistrar)
 	// Ready is called once, with the address, when agents are served.
 	Ready func(address string)
+	// Ended returns which parts of this host's server ended by themselves; nil: there are no parts.
+	Ended func() []store.PartEnds
 	// Meter receives what is worth counting; nil: nothing is counted.
 	Meter Meter
 	// Before, if set, is called at each boundary between a transaction and a provider call, and

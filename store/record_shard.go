@@ -337,6 +337,40 @@ type Replica struct {
 	// how many it saw: a growing number is a disturbance to the leader too
 	Disturbances int          `json:"disturbances"`
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
+	// the parts of its host's server that ended by themselves
+	Ended []PartEnds `json:"ended,omitempty"`
+}
+
+// PartEnds says how often a part of leasehold server ended by itself and was started again, with
+// less than a day from one end to the next.
+type PartEnds struct {
+	Part  string    `json:"part"` // member or replica
+	Times int       `json:"times"`
+	Since time.Time `json:"since"` // of the first end
+	Last  time.Time `json:"last"`  // and of the last one
+	Why   string    `json:"why"`   // it ended then
+	Next  string    `json:"next,omitempty"`
+}
+
+// EndedFor is how long ends of a part are remembered.
+const EndedFor = 24 * time.Hour
+
+// EndedAgain adds an end of a part to the ends so far.
+func EndedAgain(before []PartEnds, end PartEnds) []PartEnds {
+	end.Times, end.Since = 1, end.Last
+	after := []PartEnds{}
+	for _, e := range before {
+		switch {
+		case end.Last.Sub(e.Last) >= EndedFor: // forgotten
+		case e.Part == end.Part:
+			end.Times, end.Since = e.Times+1, e.Since
+		default:
+			after = append(after, e)
+		}
+	}
+	after = append(after, end)
+	slices.SortFunc(after, func(a, b PartEnds) int { return strings.Compare(a.Part, b.Part) })
+	return after
 }
 
 // Waits means that a replica decides nothing, because etcd does not hold the shard that the replica

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"filippo.io/age"
@@ -84,6 +86,9 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		}
 		s.noteBackup(ctx, content, "standard output")
 		return nil
+	}
+	if err := durable.RemoveUnfinished(filepath.Dir(c.File), s.env.Now()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.note("what backups that were killed left behind could not be removed: " + err.Error())
 	}
 	if err := durable.Replace(c.File, file.Bytes(), 0o600); err != nil {
 		err = durable.Cause(err)

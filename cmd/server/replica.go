@@ -23,6 +23,7 @@ func (c *Command) runReplica(ctx context.Context, h *services.Host, place Place,
 	host.Register = func(to grpc.ServiceRegistrar) {
 		(&admission{place: place, store: opened, log: h.Logger(c.LogLevel), limit: make(chan struct{}, 1)}).register(to)
 	}
+	host.Ended = place.ended
 	host.Open = func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
 		st, err := place.store(ctx, r.endpoints(), log)
 		if err != nil {

@@ -31,8 +31,9 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 	if r, err = place.enter(ctx, r, log); err != nil {
 		return err
 	}
-	member := c.part("member", h)
-	replica := c.part("replica", h)
+	ended := &ends{place: place, log: log, now: time.Now}
+	member := c.part("member", h, ended)
+	replica := c.part("replica", h, ended)
 	// The replica ends before the member, so that it can resign.
 	memberCtx, endMember := context.WithCancel(context.WithoutCancel(ctx))
 	replicaCtx, endReplica := context.WithCancel(ctx)
@@ -204,10 +205,11 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 }
 
 // part describes one of the two parts, with the flags of this process.
-func (c *Command) part(name string, h *services.Host) *part {
+func (c *Command) part(name string, h *services.Host, ended *ends) *part {
 	p := &part{
 		name: name, args: append(append([]string{}, h.Args...), "--part="+name), out: h.Stderr,
 		log: h.Logger(c.LogLevel), hang: c.HangLimit, ready: make(chan string, 1), turns: make(chan struct{}),
+		ended: ended.add,
 	}
 	if h.SecretsKey != "" && name == "replica" {
 		p.env = append(p.env, "LEASEHOLD_SECRETS_KEY="+h.SecretsKey)

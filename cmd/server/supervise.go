@@ -32,9 +32,10 @@ type part struct {
 	env   []string
 	out   io.Writer // its standard output and error
 	log   *slog.Logger
-	hang  time.Duration // longest time without a sign of life
-	ready chan string   // receives the address when the part first serves; capacity 1
-	turns chan struct{} // taken by the loop that supervises it
+	hang  time.Duration                // longest time without a sign of life
+	ready chan string                  // receives the address when the part first serves; capacity 1
+	turns chan struct{}                // taken by the loop that supervises it
+	ended func(part, why, next string) // records that it ended by itself
 
 	served bool
 }
@@ -66,6 +67,11 @@ func (p *part) keep(ctx context.Context) error {
 		}
 		p.log.Error("part of the server ended: it is started again", "part", p.name, "how", fmt.Sprint(err),
 			"why", why.What, "next", why.Next, "in", pause)
+		how := fmt.Sprint(err)
+		if why.What != "" {
+			how += ": " + why.What
+		}
+		p.ended(p.name, how, why.Next)
 		if !p.wait(ctx, pause) {
 			return nil
 		}

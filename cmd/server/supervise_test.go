@@ -79,16 +79,18 @@ func TestPart(t *testing.T) {
 }
 
 // A part that hangs is ended and started again, and writes its goroutines to the log. One that the
-// kernel kills is started again, and the log says that memory may be the reason. The other part
-// continues, and the supervisor's loops make progress. A part ends with its supervisor.
+// kernel kills is started again, and the log says that memory may be the reason. Both are recorded;
+// an end that the supervisor ordered is not. The other part continues, and the supervisor's loops
+// make progress. A part ends with its supervisor.
 //
-// proves DAY-1, DAY-4
+// proves DAY-1, DAY-3, DAY-4
 func TestPartsThatHangOrAreKilled(t *testing.T) {
 	printed := &lines{news: make(chan struct{}, 1)}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var parts kept
 	var running sync.WaitGroup
+	ended := make(chan string, 100)
 	for how, limit := range map[string]time.Duration{
 		"hangs": 200 * time.Millisecond, "works": time.Minute, "killed": time.Minute,
 	} {
@@ -96,6 +98,7 @@ func TestPartsThatHangOrAreKilled(t *testing.T) {
 			name: how, args: []string{"-test.run=^TestPart$", "-test.v"}, env: []string{"PART_OF_A_TEST=" + how},
 			out: printed, log: slog.New(slog.NewTextHandler(printed, nil)), hang: limit,
 			ready: make(chan string, 1), turns: make(chan struct{}),
+			ended: func(part, why, next string) { ended <- part + ": " + why + ": " + next },
 		}
 		parts.add(p)
 		running.Go(func() {
@@ -116,6 +119,17 @@ func TestPartsThatHangOrAreKilled(t *testing.T) {
 	}
 	end()
 	running.Wait()
+	close(ended)
+	said := map[string]bool{}
+	for e := range ended {
+		said[e] = true
+	}
+	const killed = "killed: signal: killed: it may have run out of memory: " +
+		"look for \"out of memory\" in the kernel's log: journalctl -k"
+	all := fmt.Sprint(said)
+	if !said[killed] || strings.Contains(all, "works") || !strings.Contains(all, "hangs: it did not") {
+		t.Errorf("recorded: %v", all)
+	}
 	printed.mu.Lock()
 	defer printed.mu.Unlock()
 	if n := strings.Count(printed.text.String(), "part works began"); n != 1 {

@@ -153,7 +153,7 @@ func (c *Coordinator) config(h *Host, id string) coordinator.Config {
 
 // open opens what the flags name, without etcd: providers, load balancers, keys and so on.
 func (c *Coordinator) open(ctx context.Context, h *Host, log *slog.Logger) (deps coordinator.Deps, err error) {
-	deps = coordinator.Deps{Logger: log, Ready: h.Ready, Register: h.Register}
+	deps = coordinator.Deps{Logger: log, Ready: h.Ready, Register: h.Register, Ended: h.Ended}
 	if deps.Providers, err = c.providers(ctx, h, log); err != nil {
 		return deps, err
 	}

@@ -64,6 +64,8 @@ type Host struct {
 	// Authorities are a coordinator's authorities for workloads' certificates besides the ones in
 	// its file; may be nil.
 	Authorities map[string]authority.Authority
+	// Ended returns which parts of this host's server ended by themselves; nil: it has no parts.
+	Ended func() []store.PartEnds
 	// Ready is called once with the address, when a coordinator serves agents; may be nil.
 	Ready func(address string)
 	// Args is the command line, for a service some of whose parts are processes of their own.

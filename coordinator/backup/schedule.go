@@ -139,6 +139,9 @@ func (s *Schedule) keep(ctx context.Context, c Content) (string, error) {
 		if err := durable.MakeDir(s.cfg.Dir); err != nil {
 			return "", fmt.Errorf("directory of the backups: %w", err)
 		}
+		if err := durable.RemoveUnfinished(s.cfg.Dir, s.now()); err != nil {
+			s.log.Warn("what backups that were killed left behind could not be removed", "error", err)
+		}
 		if err := durable.Replace(begun, file.Bytes(), 0o600); err != nil {
 			return "", fmt.Errorf("write %s: %w", begun, durable.Cause(err))
 		}

@@ -86,6 +86,32 @@ func TestACommandThatFailsLeavesOneFile(t *testing.T) {
 	}
 }
 
+// A backup removes what one that was killed left unfinished in the directory.
+//
+// proves DAY-2
+func TestABackupAfterOneThatWasKilled(t *testing.T) {
+	s, _ := filled(t)
+	dir := t.TempDir()
+	cfg := backup.Config{Shard: "default", By: "a", Every: time.Hour, Dir: dir, Keep: 2}
+	if err := once(t, s, cfg); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(dir, "."+names(t, dir)[0]+".leasehold-new-4711")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(left, killed, killed); err != nil {
+		t.Fatal(err)
+	}
+	if err := once(t, s, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !os.IsNotExist(err) || len(names(t, dir)) != 2 {
+		t.Errorf("after the next backup: %v", names(t, dir))
+	}
+}
+
 // A replica that is restarted repeatedly makes no more files than one that runs: otherwise files of
 // minutes would displace files of days.
 //

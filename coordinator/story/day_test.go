@@ -88,6 +88,25 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		"a clock that is behind": {with: func(st *Shard) {
 			st.Replicas[1].Record.ClockOff = -store.Duration(time.Hour)
 		}, want: []string{"b: its clock is 1h0m0s behind the leader's"}},
+		"a part of a server ended": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{{
+				Part: "member", Times: 1, Since: noon.Add(-2 * time.Minute), Last: noon.Add(-2 * time.Minute),
+				Why: "signal: killed: it may have run out of memory", Next: "look at the kernel's log",
+			}}
+		}, want: []string{
+			"b: its etcd member ended 2m ago, and was started again: signal: killed: it may have run out of memory",
+		}},
+		"parts of a server ended long ago, one of them often": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{
+				{Part: "member", Times: 2, Since: noon.Add(-9 * time.Hour), Last: noon.Add(-time.Hour)},
+				{Part: "replica", Times: 3, Since: noon.Add(-9 * time.Hour), Last: noon.Add(-5 * time.Hour), Why: "exit status 2"},
+			}
+		}, want: []string{
+			"b: its replica ended 3 times since 2026-03-01T03:00:00Z, last 5h ago, and was started again: exit status 2",
+		}},
+		"a part of a server ended often, before a day": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{{Part: "replica", Times: 9, Last: noon.Add(-store.EndedFor)}}
+		}},
 		"agents of an old version": {with: func(st *Shard) {
 			st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 2, []string{"v0"}
 		}, want: []string{"b: 2 of its agents are of another version (v0) than this coordinator (v1)"}},
@@ -186,5 +205,20 @@ func TestProblemsOfRunningIt(t *testing.T) {
 				t.Errorf("got %+v\nwant %q", found, test.want)
 			}
 		})
+	}
+}
+
+// Agents of an old version are no step of an upgrade while coordinators are: these come first.
+//
+// proves DAY-3
+func TestCoordinatorsComeBeforeAgents(t *testing.T) {
+	st := usual()
+	st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 1, []string{"v0"}
+	for _, c := range []struct{ version, next string }{{"v1", installAgents}, {"v0", "leasehold upgrade check"}} {
+		st.Replicas[0].Record.Version = c.version
+		found := Problems(st, noon)
+		if len(found) != 1 || found[0].About != "b" || !strings.Contains(found[0].Remedies.String(), c.next) {
+			t.Errorf("with another coordinator of %s: %+v", c.version, found)
+		}
 	}
 }

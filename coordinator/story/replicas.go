@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,10 @@ const (
 	clockAhead = time.Second
 	// slowWrite is the duration from which a small write to etcd counts as slow.
 	slowWrite = 300 * time.Millisecond
+	// endedShown is how long it is a problem that a part of a server ended, and endedOften the number
+	// of ends from which it is one for as long as they are remembered.
+	endedShown = time.Hour
+	endedOften = 3
 )
 
 // replicaProblems returns what is wrong with the replicas, as they and the leader report it
@@ -47,11 +52,9 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		here = append(here, r.Record)
 	}
 	found = append(found, AuthorityProblems(here, now)...)
-	for _, r := range store.SeeReplicas(served.Replicas, here, now) {
-		if st.Leads && r.At.Before(now) && !present(here, r.ID) {
-			found.addf(r.ID, Advise("start it again; one that is gone for good is forgotten after a day"),
-				"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
-		}
+	for _, r := range down(st, now) {
+		found.addf(r.ID, Advise("start it again; one that is gone for good is forgotten after a day"),
+			"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 	}
 	for _, r := range here {
 		if off := r.ClockOff.D(); off != 0 {
@@ -61,13 +64,63 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			}
 			found.addf(r.ID, Advise("set both clocks by NTP"), "its clock is %s %s the leader's", off.Abs(), which)
 		}
+		for _, e := range r.Ended {
+			if p := endedProblem(r.ID, e, now); p != nil {
+				found = append(found, *p)
+			}
+		}
 		if r.OtherAgents > 0 {
-			found.addf(r.ID, Advise(otherAgentsNext(st.Groups)),
+			next := Advise(otherAgentsNext(st.Groups))
+			if slices.ContainsFunc(here, func(o store.Replica) bool { return o.Version != r.Version }) {
+				next = Advise("the coordinators are of several versions: leasehold upgrade check, of the version that you want, " +
+					"says what comes next")
+			}
+			found.addf(r.ID, next,
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
 	}
 	return found
+}
+
+// endedProblem reports that a part of a server ended by itself: for an hour, or for a day if it did
+// so often. It returns nil after that.
+func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
+	ago := now.Sub(e.Last)
+	if ago >= store.EndedFor || e.Times < endedOften && ago >= endedShown {
+		return nil
+	}
+	part := "its etcd member"
+	if e.Part == "replica" {
+		part = "its replica"
+	}
+	p := &Problem{About: host, Rule: "DAY-3", Over: ago >= endedShown}
+	if p.What = part + " ended"; e.Times > 1 {
+		p.What += fmt.Sprintf(" %d times since %s, last", e.Times, e.Since.UTC().Format(time.RFC3339))
+	}
+	p.What += fmt.Sprintf(" %s ago, and was started again: %.300s", reason.Age(now, e.Last), reason.OneLine(e.Why))
+	p.Remedies = Advise("on that host: journalctl -u leasehold-server")
+	if e.Next != "" {
+		p.Remedies = Advise(reason.OneLine(e.Next))
+	}
+	return p
+}
+
+// down returns the coordinators that the leader saw and that are no longer there.
+func down(st *Shard, now time.Time) (gone []store.SeenReplica) {
+	if !st.Leads {
+		return nil
+	}
+	here := make([]store.Replica, 0, len(st.Replicas))
+	for _, r := range st.Replicas {
+		here = append(here, r.Record)
+	}
+	for _, r := range store.SeeReplicas(st.Served.Record.Replicas, here, now) {
+		if r.At.Before(now) && !present(here, r.ID) {
+			gone = append(gone, r)
+		}
+	}
+	return gone
 }
 
 func present(here []store.Replica, id string) bool {

@@ -118,10 +118,10 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 		if r.Version == to {
 			continue
 		}
-		what, how := "coordinator "+r.ID, "install the package, and wait until leasehold status shows it with the new version"
+		what, how := "coordinator "+r.ID, "install the package, then run this command again for the next step"
 		if _, isHost := memberOf(st, r); isHost {
 			what = "host " + r.ID
-			how = "install the package: coordinator and etcd member start again; wait until leasehold status has no problem"
+			how = "install the package: coordinator and etcd member start again; then run this command again"
 		}
 		if leads(r) && len(replicas) > 1 {
 			how = "the leader, last: another one takes over within a second, then the same"
@@ -143,7 +143,7 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 	if release.Formats != nil {
 		u.Against = append(u.Against, release.Formats.against(st, found)...)
 	}
-	u.Against = append(u.Against, mixedEtcd(st.Etcd)...)
+	u.Against = append(u.Against, mixedEtcd(st.Etcd, release.bringsEtcd(st))...)
 	if len(u.Steps) > 0 || len(st.Replicas) == 0 {
 		u.Against = append(u.Against, notNow(st, now)...)
 	}
@@ -164,6 +164,10 @@ func notNow(st *Shard, now time.Time) []Problem {
 		if w := r.Record.Waits; w != nil {
 			found.addf(r.Record.ID, Inspect("leasehold status"), "it decides nothing: %s", reason.OneLine(w.Why))
 		}
+	}
+	for _, r := range down(st, now) {
+		found.addf(r.ID, Advise("start it first, its log says why it ended; one that is gone for good is forgotten "+
+			"after a day"), "this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 	}
 	if st.Etcd != nil {
 		for _, m := range st.Etcd.All {

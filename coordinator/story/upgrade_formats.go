@@ -107,9 +107,31 @@ func memberOf(st *Shard, r store.Replica) (store.Member, bool) {
 	return st.Etcd.All[i], true
 }
 
-// mixedEtcd returns an unfinished upgrade of etcd itself, and releases of etcd that were not
-// tested.
-func mixedEtcd(etcd *store.Members) (all []Problem) {
+// bringsEtcd reports whether etcd's members differ because hosts of leasehold server are being
+// upgraded to the release: just those that have it run its etcd.
+func (r Release) bringsEtcd(st *Shard) bool {
+	if r.Formats == nil || st.Etcd == nil {
+		return false
+	}
+	will, _ := releaseOf(r.Formats.Etcd)
+	hosts := 0
+	for _, v := range st.Replicas {
+		m, isHost := memberOf(st, v.Record)
+		if !isHost {
+			continue
+		}
+		is, _ := releaseOf(m.Version)
+		if has := is.major == will.major && is.minor == will.minor; has != (v.Record.Version == r.Version) {
+			return false
+		}
+		hosts++
+	}
+	return hosts == len(st.Etcd.All)
+}
+
+// mixedEtcd returns an unfinished upgrade of etcd itself, unless this upgrade brings it, and
+// releases of etcd that were not tested.
+func mixedEtcd(etcd *store.Members, brought bool) (all []Problem) {
 	if etcd == nil {
 		return nil
 	}
@@ -123,7 +145,7 @@ func mixedEtcd(etcd *store.Members) (all []Problem) {
 			all = append(all, untried(m))
 		}
 	}
-	if slices.Sort(minors); len(minors) > 1 {
+	if slices.Sort(minors); len(minors) > 1 && !brought {
 		all = append(all, Problem{
 			About: "etcd", Rule: "DAY-3", Remedies: Advise("bring all members to " + minors[len(minors)-1] + " first"),
 			What: "its members are of " + strings.Join(minors, " and ") + ": its own upgrade has not ended",

@@ -1,6 +1,7 @@
 package story_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ func TestUpgradeIsPlanned(t *testing.T) {
 	lags.Replicas[1].Record.OtherAgents, lags.Replicas[1].Record.OtherVersions = 1, []string{"v0.7.2"}
 	done := shard("v0.9.0")
 	done.Backup.Record.At = time.Time{} // nothing begins
+	fell := shard("v0.8.0", "v0.8.0")   // b did not come up again
+	fell.Served.Record.Replicas = []store.SeenReplica{{ID: "b", At: now.Add(-time.Minute)}}
+	fell.Replicas = fell.Replicas[:1]
 	ill := shard("v0.8.0")
 	ill.Etcd = &store.Members{All: []store.Member{{Name: "b", Down: "timeout"}, {Name: "c", Learner: true}}}
 	ill.Backup.Record.At = time.Time{}
@@ -61,6 +65,10 @@ func TestUpgradeIsPlanned(t *testing.T) {
 				"default: the shard is on hold", "etcd b: it does not answer", "etcd c: it is a learner",
 				"default: there is no backup",
 			},
+		},
+		"a coordinator that is down": {
+			of: fell, to: "v0.9.0", steps: "coordinator a, agents",
+			against: []string{"b: this coordinator is down: it was seen 1m ago"},
 		},
 		"nothing runs": {
 			of: &story.Shard{Name: "s"}, to: "v0.9.0", against: []string{"s: no coordinator", "s: there is no backup"},
@@ -104,9 +112,10 @@ func TestUpgradeComparesFormats(t *testing.T) {
 	elsewhere := etcd("3.4.30")
 	elsewhere[0].Name = "infra"
 	for name, c := range map[string]struct {
-		found   story.Found
-		etcd    []store.Member
-		against []string
+		found    story.Found
+		etcd     []store.Member
+		versions [2]string // of the coordinators, if not both v0.8.0
+		against  []string
 	}{
 		"all goes together": {
 			found: story.Found{Newer: []story.Newer{{Key: "groups/web", Schema: 1}}, Agents: []store.Alive{agent("a", 2, "")}},
@@ -134,6 +143,10 @@ func TestUpgradeComparesFormats(t *testing.T) {
 		"an etcd between two releases": {
 			etcd: etcd("3.6.16", "3.7.3"), against: []string{"etcd: its members are of 3.6 and 3.7"},
 		},
+		"an etcd that this upgrade brings": {etcd: etcd("3.6.16", "3.7.3"), versions: [2]string{"v0.8.0", "v0.9.0"}},
+		"an etcd that it has not brought": {
+			etcd: etcd("3.6.16", "3.6.16"), versions: [2]string{"v0.8.0", "v0.9.0"},
+		},
 		"an etcd of one's own, not tried": {etcd: elsewhere, against: []string{"etcd infra: it is of version 3.4.30"}},
 		"a member that does not say":      {etcd: etcd("")},
 	} {
@@ -143,7 +156,7 @@ func TestUpgradeComparesFormats(t *testing.T) {
 			st.Backup.Record.At = now.Add(-time.Hour)
 			for i, id := range []string{"a", "b"} {
 				st.Replicas = append(st.Replicas, store.Versioned[store.Replica]{
-					Record: store.Replica{ID: id, Version: "v0.8.0", Protocol: uint32(2 - i)},
+					Record: store.Replica{ID: id, Version: cmp.Or(c.versions[i], "v0.8.0"), Protocol: uint32(2 - i)},
 				})
 			}
 			u := story.PlanUpgrade(st, story.Release{Version: "v0.9.0", Formats: &own}, c.found, now)
@@ -155,7 +168,7 @@ func TestUpgradeComparesFormats(t *testing.T) {
 					t.Errorf("against it: %q, want %q", got, want)
 				}
 			}
-			if len(c.etcd) == 2 && (u.Steps[0].What != "host b" || u.Steps[1].What != "host a") {
+			if len(c.etcd) == 2 && c.versions[1] == "" && (u.Steps[0].What != "host b" || u.Steps[1].What != "host a") {
 				t.Errorf("steps: %+v", u.Steps)
 			}
 		})

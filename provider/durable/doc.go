@@ -10,6 +10,6 @@
 //
 // # What it does not do
 //
-// It locks nothing, and it leaves an unfinished file beside the real one if the program dies in the
-// middle.
+// It does not lock the file that is replaced. If the program dies in the middle it leaves an
+// unfinished file beside the real one, until RemoveUnfinished is called for the directory.
 package durable

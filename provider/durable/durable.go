@@ -16,7 +16,7 @@ func Replace(path string, data []byte, mode fs.FileMode, prepare ...func(*os.Fil
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // 0600 until it has its mode
+	f, err := begin(path)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // rack is a provider whose machines are there: it keeps the bootstrap document of each, and the
-// test takes that to a container.
+// test takes that to a container. Calls run at once, so each writes a file of its own name; a
+// machine that is there keeps its document if its creation is repeated.
 const rack = `#!/usr/bin/python3
 import json, os, sys
 home = "/var/lib/leasehold/rack"
@@ -28,9 +29,14 @@ elif call["method"] == "create":
     out = {"instance": call["instance"], "shard": call["shard"], "group": call["params"]["group"], "zone": "local",
            "address": "", "ref": call["instance"], "state": "running"}
     text = json.dumps({"machine": out, "bootstrap": call["params"]["bootstrap"]})
-    with open(home + "/new", "w") as f:
+    new = "%s/%s.%d" % (home, call["instance"], os.getpid())
+    with open(new, "w") as f:
         f.write(text)
-    os.rename(home + "/new", home + "/" + call["instance"] + ".json")
+    try:
+        os.link(new, home + "/" + call["instance"] + ".json")
+    except FileExistsError:
+        pass
+    os.unlink(new)
 elif call["method"] == "list":
     all = [json.load(open(home + "/" + name)) for name in sorted(os.listdir(home)) if name.endswith(".json")]
     out = {"machines": [m["machine"] for m in all], "complete": True}
@@ -178,11 +184,14 @@ type packaged struct {
 func (m *packaged) join(from *debian, number int) {
 	m.t.Helper()
 	var text string
-	from.await("a machine to be made", func() bool {
-		out, err := from.try(fmt.Sprintf("cat $(ls %s/*.json | sed -n %dp)", rackDir, number+1))
-		names, _ := from.try("ls " + rackDir + "/*.json | wc -l")
-		text = out
-		return err == nil && names == "3"
+	from.await("three machines to be made", func() bool {
+		names, err := from.try("ls " + rackDir + "/*.json")
+		all := strings.Fields(names)
+		if err != nil || len(all) != 3 {
+			return false
+		}
+		text, err = from.try("cat " + all[number])
+		return err == nil
 	})
 	var made struct{ Bootstrap string }
 	if err := json.Unmarshal([]byte(text), &made); err != nil {

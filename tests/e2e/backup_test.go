@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
@@ -41,7 +42,14 @@ func TestAllIsLostAndRestoredFromAnOlderBackup(t *testing.T) {
 	}
 	c.apply("web", 3)
 	file := filepath.Join(c.dir, "shard.backup")
+	left, killed := filepath.Join(c.dir, ".shard.backup.leasehold-new-4711"), time.Now().Add(-time.Hour)
+	if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, killed, killed)); err != nil {
+		t.Fatal(err)
+	}
 	c.must("backup", file)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what a backup that was killed left is still there: %v", err)
+	}
 	c.heals("web", 3)
 	c.must("group", "apply", "-f", c.groupFile("web", 4), "--wait")
 	c.awaitComplete("web", 4)

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// The ends of parts are counted for as long as one follows another within a day. What cannot be
+// read or written hinders nothing.
+//
+// proves DAY-3
+func TestEndsOfParts(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var log bytes.Buffer
+	p := Place{Dir: t.TempDir()}
+	e := &ends{place: p, log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }}
+	if all := p.ended(); len(all) != 0 {
+		t.Errorf("before the first end: %+v", all)
+	}
+	began := now
+	e.add("replica", "exit status 2", "")
+	now = now.Add(store.EndedFor - time.Second)
+	e.add("member", "signal: killed\nit may have run out of memory", "look")
+	e.add("replica", strings.Repeat("€", longestWhy), "")
+	all := p.ended()
+	if len(all) != 2 {
+		t.Fatalf("%+v", all)
+	}
+	want := store.PartEnds{
+		Part: "member", Times: 1, Since: now, Last: now, Why: "signal: killed it may have run out of memory", Next: "look",
+	}
+	if all[0] != want {
+		t.Errorf("the member: %+v", all[0])
+	}
+	if r := all[1]; r.Times != 2 || r.Since != began || r.Last != now || !strings.HasSuffix(r.Why, "€…") {
+		t.Errorf("the replica: %+v", r)
+	}
+	now = now.Add(store.EndedFor)
+	e.add("member", "exit status 1", "")
+	if all := p.ended(); len(all) != 1 || all[0].Times != 1 || all[0].Since != now {
+		t.Errorf("after a day: %+v", all)
+	}
+	if err := os.WriteFile(p.ends(), []byte("}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.add("member", "exit status 1", "")
+	if all := p.ended(); len(all) != 1 || log.Len() > 0 {
+		t.Errorf("after a file that could not be read: %+v\n%s", all, log.String())
+	}
+	e.place.Dir += "/none"
+	e.add("member", "exit status 1", "")
+	if !strings.Contains(log.String(), "status will not know") {
+		t.Errorf("the log: %s", log.String())
+	}
+}

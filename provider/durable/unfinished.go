@@ -1,0 +1,76 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// mark is in the names of files that are not yet whole: .NAME.leasehold-new-NUMBER.
+const mark = ".leasehold-new-"
+
+// unfinishedAge is how long a file must have stayed as it is before it counts as left behind. The
+// lock says whether its writer is alive, but not on every network file system.
+const unfinishedAge = 10 * time.Minute
+
+// begin creates the file that will replace another. It is locked as long as it is open, so that
+// RemoveUnfinished leaves it alone.
+func begin(path string) (*os.File, error) {
+	for {
+		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+mark+"*") // 0600 until it has its mode
+		if err != nil {
+			return nil, err
+		}
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX) // without locks, the file's age protects it
+		if _, err := os.Lstat(f.Name()); !errors.Is(err, fs.ErrNotExist) {
+			return f, nil
+		}
+		_ = f.Close() // it was removed before it was locked
+	}
+}
+
+// RemoveUnfinished removes the files in a directory that writers which died left behind. A file
+// whose writer is alive stays, and so does one that is younger than ten minutes, or that another
+// user wrote.
+func RemoveUnfinished(dir string, now time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		name, number, found := strings.Cut(e.Name(), mark)
+		if !found || !strings.HasPrefix(name, ".") || !digits(number) || !e.Type().IsRegular() {
+			continue
+		}
+		err := removeDead(filepath.Join(dir, e.Name()), now)
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeDead removes an unfinished file unless it is young or has a writer.
+func removeDead(path string, now time.Time) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // and with it the lock
+	if info, err := f.Stat(); err != nil || now.Sub(info.ModTime()) < unfinishedAge {
+		return err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil //nolint:nilerr // it has a writer, or there are no locks here
+	}
+	return os.Remove(path)
+}
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
