@@ -305,7 +305,10 @@ func (d *roll) rollBack() {
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Rule: "ROLL-5", Effect: what,
 		Why: reason.Short(why), Cause: reason.Recorded(why),
-		Facts:      []store.Fact{{Kind: store.FactGoodSpec, Rev: good.Revision}},
+		Facts: []store.Fact{
+			{Kind: store.FactSpec, Name: d.g.Name, Rev: d.g.Spec.Modified}, // the one that ends
+			{Kind: store.FactGoodSpec, Rev: good.Revision},
+		},
 		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),
 		Writes:     []store.Write{store.Put(d.specKey(), store.Encode(g))},
 	})
