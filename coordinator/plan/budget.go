@@ -151,7 +151,7 @@ func (f *fleet) proven(m *member) bool {
 func (d *budget) expansion() int { return d.counts.machines - min(d.spec.Size, d.counts.filled) }
 
 // deletionInTheWay returns the first member whose deletion has to end before there is room in
-// max_expansion again; "" if deletions are not why there is none. Such a deletion may never end, for
+// max_expansion again; "" if deletions are not why there is none. A deletion may never end, for
 // example if no coordinator can reach the machine.
 func (d *budget) deletionInTheWay(excess int) (first string) {
 	for _, m := range d.members {
