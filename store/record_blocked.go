@@ -142,9 +142,10 @@ const (
 	BlockedByBalancer         BlockedKind = "balancer"          // Name: the load balancer; Text: its error
 	// Count instances fail, Limit; For: until one is healed as a probe, 0: never
 	BlockedByBreaker BlockedKind = "breaker"
-	// Count of Limit canaries are healthy; For: 0 waits for promotion
+	// Count of Limit canaries are healthy; For: 0 waits for promotion; Opens: when a grace ends that
+	// lasts longer
 	BlockedByCanary BlockedKind = "canary"
-	BlockedByBake   BlockedKind = "bake" // Zone: that is done; For
+	BlockedByBake   BlockedKind = "bake" // Zone: that is done; For; Opens as of canaries
 	// Opens: zero is never
 	BlockedByWindow BlockedKind = "window"
 	// Opens; Name: who ordered it, "" is the group's file; Text: why

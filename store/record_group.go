@@ -283,6 +283,9 @@ type Rollout struct {
 	Promoted      string `json:"promoted,omitempty"`
 	Zone          string `json:"zone,omitempty"`  // that it is in, if it goes zone by zone (ROLL-8)
 	Rests         *Timer `json:"rests,omitempty"` // after its canaries or a zone it goes on when this ends
+	// GraceUntil is when it goes on at the earliest, if a grace ends after Rests: no timer fires in
+	// grace (SAFE-13).
+	GraceUntil time.Time `json:"grace_until,omitzero"`
 	// Doubt is how long the analysis of the source Doubted has to be out of its bounds for the roll to
 	// stop; Failed: an analysis or the breaker has stopped the roll, until an operator retries it.
 	Doubt   *Timer `json:"doubt,omitempty"`
@@ -293,6 +296,14 @@ type Rollout struct {
 	Back string `json:"back,omitempty"`
 	// FallbackUnusable is why the last good template can no longer be used.
 	FallbackUnusable string `json:"fallback_unusable,omitempty"`
+}
+
+// RestsTo returns when a roll that rests goes on; zero if it does not rest.
+func (r *Rollout) RestsTo() time.Time {
+	if r.Rests == nil {
+		return time.Time{}
+	}
+	return Later(r.Rests.End(), r.GraceUntil)
 }
 
 // GoodSpec is the last template with which the whole group was healthy.

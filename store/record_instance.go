@@ -311,7 +311,7 @@ type Failure struct {
 	Verdict  Verdict   `json:"verdict"`
 	Why      string    `json:"why"`
 	Cause    Cause     `json:"cause,omitzero"`
-	Template string    `json:"template,omitempty"` // of the instance (FLAP-5)
+	Template string    `json:"template,omitempty"` // that it counts against (FLAP-5); "" if none
 	// LostSince is since when it was lost, or as good as lost, and counts in a storm (SAFE-2); zero
 	// if it failed in another way.
 	LostSince time.Time `json:"lost_since,omitzero"`

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -285,9 +286,19 @@ func (w *waiting) take(e store.Event) {
 		v, err := store.Decode[store.JournalEntry](e.KV)
 		if err == nil && v.Record.Group == w.spec.Name {
 			w.events = append(w.events, v.Record)
-			if v.Record.Effect.Kind == store.EffectRollBack {
+			if w.endsChange(v.Record) {
 				w.back = &v.Record
 			}
 		}
 	}
+}
+
+// endsChange reports whether an entry is the coordinator's rollback of the awaited spec, and of no
+// other one. The release before did not record which spec it ended.
+func (a awaited) endsChange(e store.JournalEntry) bool {
+	if e.Effect.Kind != store.EffectRollBack {
+		return false
+	}
+	i := slices.IndexFunc(e.Facts, func(f store.Fact) bool { return f.Kind == store.FactSpec })
+	return i < 0 || e.Facts[i].Rev == a.since
 }

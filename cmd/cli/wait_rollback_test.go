@@ -43,3 +43,47 @@ func TestWaitForARollThatIsRolledBack(t *testing.T) {
 		})
 	}
 }
+
+// Rollbacks of two operators' changes may arrive together. A wait reports the one of its own
+// change; if there is none, another operator's change stands in its place.
+//
+// proves ROLL-5
+func TestWaitReportsTheRollbackOfItsOwnChange(t *testing.T) {
+	const own, other = 10, 12 // revisions of the specs
+	rollback := func(of store.Revision, to, why string) store.JournalEntry {
+		e := store.JournalEntry{
+			Schema: 1, At: time.Now(), Rule: "ROLL-5", Group: "web", Why: why,
+			Effect: store.Effect{Kind: store.EffectRollBack, Name: to},
+		}
+		if of > 0 {
+			e.Facts = []store.Fact{{Kind: store.FactSpec, Name: "web", Rev: of}, {Kind: store.FactGoodSpec, Rev: 4}}
+		}
+		return e
+	}
+	ours, theirs := rollback(own, "t1", "ours failed"), rollback(other, "t3", "theirs failed")
+	for name, c := range map[string]struct {
+		entries []store.JournalEntry
+		code    Code
+		says    string
+	}{
+		"both":                 {[]store.JournalEntry{ours, theirs}, Failed, " back to t1 (auto_rollback): ours failed"},
+		"of theirs":            {[]store.JournalEntry{theirs}, Conflict, "that change stands"},
+		"by an earlier leader": {[]store.JournalEntry{rollback(0, "t1", "ours failed")}, Failed, " back to t1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waitWorld(t, func(w *world) {
+				g := webGroup(1)
+				g.Rollout.AutoRollback = true
+				w.put(store.KindGroups, "web", g)
+				r := w.start("group scale web 2 --wait")
+				w.put(store.KindStatus, "web", outdatedWorldAt(w, own))
+				for _, e := range c.entries {
+					e.At = time.Now()
+					w.put(store.KindEvents, strings.TrimPrefix(w.keys.Event(e.At, e.Why), w.keys.Of(store.KindEvents)), e)
+				}
+				w.put(store.KindGroups, "web", g)
+				r.expect(c.code, c.says)
+			})
+		})
+	}
+}

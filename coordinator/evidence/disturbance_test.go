@@ -130,9 +130,10 @@ func TestChangesThatSayTheSame(t *testing.T) {
 
 // A timer in a record that a new leader finds has run since it was begun, by wall clocks: what
 // remains is waited for, no less than nothing and no more than the whole. One that begins under our
-// eyes runs for the whole. Without a leader only the progress of a roll stands still.
+// eyes runs for the whole. Without a leader only the progress of a roll and the doubt in a template
+// stand still.
 //
-// proves SAFE-13
+// proves SAFE-13, ROLL-5
 func TestTimersFoundByANewLeader(t *testing.T) {
 	timer := func(ago time.Duration) *store.Timer {
 		return &store.Timer{Start: epoch.Add(-ago), For: store.Duration(10 * time.Minute)}
@@ -155,6 +156,7 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 		w.put(keys.Status("web"), store.Status{
 			Schema: store.Schema, Group: "web",
 			Rollout: &store.Rollout{Stalls: timer(c.ago)},
+			Breaker: &store.Breaker{Doubt: timer(c.ago), Next: timer(c.ago)},
 		})
 		w.lead()
 		g := w.group("web")
@@ -163,6 +165,13 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 		}
 		if got := g.Due[store.TimerProgress].Sub(w.now); got != c.progress {
 			t.Errorf("begun %s ago: the roll has %s left, want %s", c.ago, got, c.progress)
+		}
+		// without a leader nothing was seen that could have ended the doubt, so that time does not count
+		if got := g.Due[store.TimerBlame].Sub(w.now); got != c.progress {
+			t.Errorf("begun %s ago: the template is doubted for another %s, want %s", c.ago, got, c.progress)
+		}
+		if got := g.Due[store.TimerBreaker].Sub(w.now); got != c.retry {
+			t.Errorf("begun %s ago: the breaker's next probe comes in %s, want %s", c.ago, got, c.retry)
 		}
 		w.put(keys.Slot("web", 0), store.Slot{Schema: store.Schema, Retry: timer(c.ago + time.Second)})
 		if got := w.group("web").SlotDue[0][store.TimerRetry].Sub(w.now); got != 10*time.Minute {

@@ -213,6 +213,37 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 	}
 }
 
+// A release before did not record whether the last change of size was a growth. What it may have
+// grown to does not shrink at once, until the size changes again. It recorded no Divided either,
+// which is how its records are known.
+//
+// proves AUTO-2
+func TestASizeOfTheReleaseBeforeMayHaveGrown(t *testing.T) {
+	changed := &store.Timer{Start: epoch, For: store.Duration(time.Second)}
+	for name, c := range map[string]struct {
+		divided int
+		shrunk  *store.Timer
+		grew    bool
+		want    bool
+	}{
+		"it has changed the size":          {0, changed, false, true},
+		"it has never changed the size":    {0, nil, false, false},
+		"this one, and it has shrunk":      {4, changed, false, false},
+		"this one, and it has grown":       {4, changed, true, true},
+		"this one, and it never shrank":    {4, nil, false, false},
+		"the release before, and a growth": {0, changed, true, true},
+	} {
+		w := newLoaded(t, 5)
+		w.scale.Divided, w.scale.Shrunk, w.scale.Grew = c.divided, c.shrunk, c.grew
+		w.scale.Wishes = nil // nothing shrinks now
+		if s, _ := w.follows(); s.Grew != c.want || s.Size != 4 {
+			t.Errorf("%s: it has grown: %t, size %d", name, s.Grew, s.Size)
+		} else if s.Divided == 0 {
+			t.Errorf("%s: it stays a record of the release before", name)
+		}
+	}
+}
+
 // A group whose load asks for more grows at once, as far as its step, its bounds and what is known
 // let it. Nothing that keeps a group from shrinking keeps it from growing, and what it has grown by
 // is remembered, so that the next plan does not do it again.

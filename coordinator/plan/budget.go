@@ -150,6 +150,23 @@ func (f *fleet) proven(m *member) bool {
 // work must leave healing the room that it needs (HEAL-10).
 func (d *budget) expansion() int { return d.counts.machines - min(d.spec.Size, d.counts.filled) }
 
+// deletionInTheWay returns the first member whose deletion has to end before there is room in
+// max_expansion again; "" if deletions are not why there is none. A deletion may never end, for
+// example if no coordinator can reach the machine.
+func (d *budget) deletionInTheWay(excess int) (first string) {
+	for _, m := range d.members {
+		if m.Record.Managed && m.Record.Phase == store.Deleting && m.countsAsMachine() {
+			if excess--; first == "" {
+				first = m.ID()
+			}
+		}
+	}
+	if excess >= 0 {
+		return ""
+	}
+	return first
+}
+
 // bounds are how much of the budgets may be in use when a kind of work begins.
 type bounds struct{ expansion, down int }
 

@@ -76,7 +76,7 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 	failure := store.Failure{
 		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why(),
 		Cause:    reason.Recorded(m.judgment.Cause),
-		Template: m.Record.Template,
+		Template: m.blames(),
 	}
 	if m.missed() {
 		failure.LostSince = d.storms.lossCounts(m).UTC()
@@ -102,6 +102,16 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 	}
 	d.blockFlapping(sl, m.task(store.WorkReplace))
 	return true
+}
+
+// blames returns the template that a member's failure counts against; "" if it says nothing about
+// its template. As long as the member is being stopped for a restart, the template that the restart
+// brings has not run: the provider or the agent has not carried it out (FLAP-5).
+func (m *member) blames() string {
+	if m.Record.Phase == store.Stopping {
+		return ""
+	}
+	return m.Record.Template
 }
 
 // delay returns how long a slot waits after the given number of earlier waits: the wait doubles up

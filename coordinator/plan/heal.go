@@ -247,7 +247,9 @@ func (d *healing) budgetUse(m *member, b bounds, used int) store.BlockedFacts {
 		Expansion: b.expansion, ExpansionUsed: max(0, d.budget.expansion()), Down: b.down, DownUsed: used,
 	}
 	if b.expansion > 0 && m.failing() && m.phase.Fills() {
-		of.Other = d.roll.makeRoom(m, (*member).countsAsMachine)
+		if of.Other = d.roll.makeRoom(m, (*member).countsAsMachine); of.Other == "" {
+			of.Other = d.budget.deletionInTheWay(of.ExpansionUsed - b.expansion)
+		}
 	}
 	return of
 }

@@ -107,6 +107,12 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			slot: store.Slot{Template: "before"},
 			is:   func(m *member) { m.judgment.Verdict, m.AliveGone = store.Lost, lostAt }, counts: true,
 		},
+		"stopped for a restart: its template has not run yet": {
+			is: func(m *member) { m.judgment.Verdict, m.Record.Phase = store.Stuck, store.Stopping }, counts: true,
+		},
+		"restarted, and it does not come back": {
+			is: func(m *member) { m.judgment.Verdict, m.Record.Phase = store.Stuck, store.Starting }, counts: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := store.Group{Flap: flap}
@@ -151,6 +157,9 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			}
 			if m.judgment.Verdict == store.Lost {
 				want.LostSince = lostAt.UTC()
+			}
+			if m.Record.Phase == store.Stopping {
+				want.Template = ""
 			}
 			if last != want || rec.Template != "wanted" || len(rec.Failures) != min(100, len(before)+1) ||
 				len(before) > 0 && len(before) < 100 && rec.Failures[0] != before[0] {

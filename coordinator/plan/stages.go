@@ -68,6 +68,7 @@ func (f *fleet) baked(m *member) bool {
 // follow moves the roll to its next stage once the present one is good.
 func (d *stages) follow() {
 	r := d.roll.rollout
+	r.GraceUntil = time.Time{}
 	if d.spec.Rollout.Strategy != store.StrategyProactive || r.Blamed != "" {
 		r.Rests = nil
 		return
@@ -129,6 +130,9 @@ func (d *stages) restOver(wait time.Duration) bool {
 		r.Rests, known = &t, nil
 	}
 	if due := d.ends(known, store.TimerRests, r.Rests); d.now.Before(due) {
+		if due.Equal(d.s.GraceEnd) {
+			r.GraceUntil = due.UTC().Round(0) // as it is read back
+		}
 		d.wake(due)
 		return false
 	}
@@ -191,7 +195,7 @@ func (d *stages) staged(list []*member) []*member {
 		return list
 	case r.Rests != nil:
 		d.block("ROLL-8", task{work: store.WorkRoll}, store.BlockedByBake,
-			store.BlockedFacts{Zone: r.Zone, For: d.spec.Rollout.Bake})
+			store.BlockedFacts{Zone: r.Zone, For: d.spec.Rollout.Bake, Opens: r.GraceUntil})
 		return nil
 	default:
 		return slices.DeleteFunc(list, func(m *member) bool { return m.Record.Zone != r.Zone })
@@ -222,7 +226,7 @@ func (d *stages) pickCanaries(list []*member) (picked []*member) {
 		rest = slices.DeleteFunc(rest, func(o *member) bool { return o == m })
 	}
 	if len(picked) == 0 {
-		of := store.BlockedFacts{Limit: r.Canary}
+		of := store.BlockedFacts{Limit: r.Canary, Opens: r.GraceUntil}
 		wait, byOrder := d.spec.Rollout.CanaryWait()
 		if d.rests {
 			of.Count = r.Canary
@@ -264,7 +268,7 @@ func (d *stages) promote(r store.Versioned[store.Request]) {
 			"; leasehold group retry "+d.g.Name+" has it go on"))
 		return
 	}
-	d.roll.rollout.Rests, d.rests = nil, false
+	d.roll.rollout.Rests, d.roll.rollout.GraceUntil, d.rests = nil, time.Time{}, false
 	d.promoted(orderedBy(r.Record.By))
 	d.orders.settled = append(d.orders.settled, r)
 }
@@ -305,7 +309,10 @@ func (d *roll) rollBack() {
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Rule: "ROLL-5", Effect: what,
 		Why: reason.Short(why), Cause: reason.Recorded(why),
-		Facts:      []store.Fact{{Kind: store.FactGoodSpec, Rev: good.Revision}},
+		Facts: []store.Fact{
+			{Kind: store.FactSpec, Name: d.g.Name, Rev: d.g.Spec.Modified}, // the one that ends
+			{Kind: store.FactGoodSpec, Rev: good.Revision},
+		},
 		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),
 		Writes:     []store.Write{store.Put(d.specKey(), store.Encode(g))},
 	})

@@ -2,6 +2,7 @@ package reason
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -41,13 +42,15 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 			if b.Of.For == 0 {
 				return promote
 			}
-			return fmt.Sprintf("they have been healthy for %s, or %s", b.Of.For, promote)
+			return fmt.Sprintf("they have been healthy for %s%s, or %s", b.Of.For, graceOver(b), promote)
 		},
 		command: forGroup(groupPromote),
 	},
 	store.BlockedByBake: {
-		why:   func(b *store.Blocked) string { return "zone " + b.Of.Zone + " is done, and the roll waits" },
-		until: func(b *store.Blocked) string { return fmt.Sprintf("it has been healthy for %s", b.Of.For) },
+		why: func(b *store.Blocked) string { return "zone " + b.Of.Zone + " is done, and the roll waits" },
+		until: func(b *store.Blocked) string {
+			return fmt.Sprintf("it has been healthy for %s%s", b.Of.For, graceOver(b))
+		},
 	},
 	store.BlockedByAnalysis: {
 		why:   func(b *store.Blocked) string { return fmt.Sprintf("analysis %s: %s", b.Of.Name, b.Of.Text) },
@@ -78,4 +81,12 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 		},
 		command: forGroup(groupRetry),
 	},
+}
+
+// graceOver adds when the grace ends that a wait may not end before.
+func graceOver(b *store.Blocked) string {
+	if b.Of.Opens.IsZero() {
+		return ""
+	}
+	return ", not before " + b.Of.Opens.UTC().Format(time.RFC3339) + ", when a grace ends (SAFE-1)"
 }

@@ -137,8 +137,12 @@ func stageLines(r *store.Rollout, now time.Time) (lines []string) {
 		slots = append(slots, fmt.Sprint(n))
 	}
 	rests := ""
-	if r.Rests != nil {
-		rests = ", goes on in " + Ends(*r.Rests, now) + " if all stay healthy"
+	if at := r.RestsTo(); !at.IsZero() {
+		rests = ", goes on in " + reason.Span(at.Sub(now))
+		if !r.GraceUntil.IsZero() {
+			rests += ", when a grace ends (SAFE-1),"
+		}
+		rests += " if all stay healthy"
 	}
 	switch {
 	case r.Canary > 0 && r.Promoted != "":

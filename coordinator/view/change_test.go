@@ -155,6 +155,15 @@ func TestRollAsAPicture(t *testing.T) {
 			!r.Rests.Equal(x.now.Add(time.Minute)) || r.Halted {
 			t.Errorf("got %+v, want zones %+v", r, want)
 		}
+		x.status(func(st *store.Status) {
+			st.Rollout = &store.Rollout{
+				Template: "new", Since: x.now, Rests: &store.Timer{Start: x.now, For: store.Duration(time.Minute)},
+				GraceUntil: x.now.Add(2 * time.Minute),
+			}
+		})
+		if r := x.see().Roll; !r.Rests.Equal(x.now.Add(2 * time.Minute)) {
+			t.Errorf("in a grace it rests until %s", r.Rests)
+		}
 	})
 }
 

@@ -45,7 +45,7 @@ func rollOf(on story.Group, cells []Cell) *Roll {
 		return nil
 	}
 	of := on.Roll
-	r := &Roll{Template: of.Template, Halted: of.Halted(), Rests: endOf(of.Rests), Stalls: endOf(of.Stalls)}
+	r := &Roll{Template: of.Template, Halted: of.Halted(), Rests: of.RestsTo(), Stalls: endOf(of.Stalls)}
 	if of.Canary > 0 {
 		r.Canary = &Canary{Of: of.Canary, Slots: append([]int{}, of.Canaries...), Promoted: of.Promoted}
 	}

@@ -1,0 +1,49 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/sim"
+	"github.com/leasehold/leasehold/provider/fake"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A roll restarts machines, and the provider carries out no restart for longer than
+// registration_timeout. Nothing has run on the new template, so nothing is blamed on it, and the
+// roll ends once the provider works again.
+//
+// proves FLAP-5
+func TestAProviderThatRestartsNothingBlamesNoTemplate(t *testing.T) {
+	for name, trouble := range map[string]func(w *sim.World, d time.Duration){
+		"it throttles":   func(w *sim.World, d time.Duration) { w.ProviderThrottles("cloud", d) },
+		"its calls fail": func(w *sim.World, d time.Duration) { w.ProviderFails("cloud", d) },
+		"it is slow":     func(w *sim.World, d time.Duration) { w.ProviderSlows("cloud", d) },
+	} {
+		g := web(12)
+		g.Budget.MaxUnavailable, g.RegistrationTimeout = new(store.Amount(4)), store.Duration(2*time.Minute)
+		g.Rollout.MinimalAction, g.Rollout.AutoRollback = store.ActionRestart, true
+		g.Rollout.ProgressDeadline = store.Duration(12 * time.Hour) // a stall cannot be why the roll ends
+		g.Complete()
+		w := sim.New(sim.Config{
+			Groups:    []store.Group{g},
+			Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
+			Observer: sim.Observer{Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
+				for _, e := range a.JournalEntries() {
+					if e.Effect.Kind == store.EffectRollStopped || e.Effect.Kind == store.EffectRollBack {
+						t.Errorf("%s: %s %s: %s", name, at.Format(time.TimeOnly), e.Rule, e.Why)
+					}
+				}
+			}},
+		})
+		w.RunUntil(w.Now().Add(10 * time.Minute))
+		trouble(w, 20*time.Minute)
+		w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+		w.RunUntil(w.Now().Add(2 * time.Hour))
+		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+		if st.Rollout != nil || st.Outdated != 0 || w.Working("web") != 12 {
+			t.Errorf("%s: the roll is not done: %+v, %d outdated, %d work", name, st.Rollout, st.Outdated, w.Working("web"))
+		}
+	}
+}
