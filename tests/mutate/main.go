@@ -23,6 +23,10 @@ func main() {
 		"try only the mutants that are listed as accepted, to see which of them a new test catches")
 	flag.DurationVar(&o.cheap, "cheap", 0,
 		"leave out tests that take more processor time than this; what they alone would catch counts as a survivor")
+	flag.StringVar(&o.tests, "tests", "",
+		"run only tests and long subtests (Test/sub) that match this expression, for example those that name one rule")
+	flag.StringVar(&o.from, "from", "",
+		"take the tests of this package instead of the package's own")
 	flag.BoolVar(&o.keep, "keep", false, "keep the changed source and the test binary, and say where")
 	flag.Parse()
 	if err := mutate(o); err != nil {
@@ -37,6 +41,8 @@ type options struct {
 	only   string
 	listed bool
 	cheap  time.Duration
+	tests  string
+	from   string
 	keep   bool
 }
 
@@ -52,6 +58,10 @@ func mutate(o options) error {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	tests, err := regexp.Compile(o.tests)
+	if err != nil {
+		return fmt.Errorf("-tests: %w", err)
 	}
 	accepted, err := readAccepted(acceptedFile(root, o.path))
 	if err != nil {
@@ -71,11 +81,15 @@ func mutate(o options) error {
 		defer func() { _ = os.RemoveAll(temp) }()
 	}
 	changed, mutants := rewrite(src)
-	b, err := build(src, changed, temp)
+	from := src.dir
+	if o.from != "" {
+		from = filepath.Join(root, o.from)
+	}
+	b, err := build(src, changed, temp, from)
 	if err != nil {
 		return err
 	}
-	if err := b.survey(func(done, all int, name string) {
+	if err := b.survey(tests, func(done, all int, name string) {
 		progress("%d of %d tests surveyed, now %s", done, all, name)
 	}); err != nil {
 		return err
