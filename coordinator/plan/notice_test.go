@@ -25,7 +25,10 @@ func TestWhatANoticeDooms(t *testing.T) {
 		"a notice of a moment":     {store.Running, spot(1), "SPOT-2", 1},
 		"while it gets healthy":    {store.Checking, spot(time.Minute), "SPOT-2", time.Minute},
 		"before it has registered": {store.Booting, spot(time.Minute), "SPOT-2", time.Minute},
-		"while it is deleted":      {store.Deleting, spot(time.Minute), "", 0},
+		"while it is deleted": {store.Running, func(w *world) {
+			spot(time.Minute)(w)
+			w.change("a", func(r *store.Instance) { r.Phase = store.Deleting })
+		}, "", 0},
 		"of an earlier boot": {store.Running, func(w *world) {
 			spot(time.Minute)(w)
 			r := read[store.Report](w, w.keys.Report("a"))

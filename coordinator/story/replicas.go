@@ -48,7 +48,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 	}
 	found = append(found, AuthorityProblems(here, now)...)
 	for _, r := range store.SeeReplicas(served.Replicas, here, now) {
-		if st.Leads && r.At.Before(now) && !present(here, r.ID) {
+		if st.Leads && r.At.Before(now) { // of those that are here it is now
 			found.addf(r.ID, advise("start it again; one that is gone for good is forgotten after a day"),
 				"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
 		}
@@ -68,15 +68,6 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		}
 	}
 	return found
-}
-
-func present(here []store.Replica, id string) bool {
-	for _, r := range here {
-		if r.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 func agentsAre(n int) string {
