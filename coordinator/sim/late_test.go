@@ -30,7 +30,7 @@ func TestReportsThatComeLateCostNoInstance(t *testing.T) {
 		},
 	}})
 	w.RunUntil(sim.Epoch.Add(5 * time.Minute))
-	ids, ttl := w.Instances(), store.DefaultGroup().Report.LeaseTTL.D()
+	ids, ttl := w.Instances(), web(6).Report.LeaseTTL.D()
 	for _, by := range []time.Duration{6 * time.Second, 8 * time.Second, 12 * time.Second, ttl - time.Second, ttl} {
 		for round := range 20 {
 			for i, id := range ids {
