@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,8 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.path, "package", "", "the package, relative to the project's root")
-	flag.IntVar(&o.every, "every", 1, "try only each n-th mutant")
+	flag.IntVar(&o.every, "every", 1,
+		"try only one mutant of so many, chosen by name: the same ones while the source around them changes")
 	flag.StringVar(&o.only, "only", "",
 		"try only mutants whose name (file, function, operator, text) matches this expression")
 	flag.BoolVar(&o.listed, "listed", false,
@@ -102,9 +104,9 @@ func mutate(o options) error {
 	}
 
 	var chosen []mutant
-	for i, m := range mutants {
+	for _, m := range mutants {
 		_, listed := accepted[m.key()]
-		if i%o.every == 0 && only.MatchString(m.key()) && (listed || !o.listed) {
+		if sampled(m.key(), o.every) && only.MatchString(m.key()) && (listed || !o.listed) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -131,6 +133,13 @@ func mutate(o options) error {
 			acceptedFile("", o.path), len(v.stale))
 	}
 	return nil
+}
+
+// sampled reports whether a mutant is one of the sample of one in so many.
+func sampled(key string, every int) bool {
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(key))
+	return name.Sum32()%uint32(every) == 0
 }
 
 func progress(format string, args ...any) {
