@@ -145,6 +145,50 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 				entryAt(3, "b", 0, goes(store.Pending, store.Deleting)),
 			}, "1 detect 1-1, 1 decide 1-1, 1 heal! 1-3",
 		},
+		"a replacement that finishes its task, and one that was served before it did": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Booting, store.Checking)), entryAt(4, "b", 0, goes(store.Checking, store.Finished)),
+				entryAt(11, "c", 1, fails(store.Dead, store.Deleting, "d")), entryAt(12, "d", 1, joins),
+				entryAt(14, "d", 1, goes(store.Checking, store.Finished)),
+			},
+			"1 detect 1-1, 1 decide 1-1, 1 boot 1-3, 1 healthy 3-4, 1 heal 1-4, " +
+				"2 detect 11-11, 2 decide 11-11, 2 healthy 11-12, 2 traffic 12-14, 2 heal 11-14",
+		},
+		"a replacement that is drained": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Checking, store.Draining)), entryAt(5, "b", 0, goes(store.Draining, store.Deleting)),
+			}, "1 detect 1-1, 1 decide 1-1, 1 heal! 1-3",
+		},
+		"on demand, without a slot": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, func(e *store.JournalEntry) { verdict(store.Dead)(e); e.Slot = nil }),
+				entryAt(2, "a", 0, func(e *store.JournalEntry) { fails(store.Dead, store.Deleting, "")(e); e.Slot = nil }),
+				entryAt(3, "b", 0, func(e *store.JournalEntry) { goes("", store.Pending)(e); e.Slot = nil }),
+				entryAt(4, "b", 0, func(e *store.JournalEntry) { goes(store.Checking, store.Running)(e); e.Slot = nil }),
+				entryAt(5, "b", 0, func(e *store.JournalEntry) { goes(store.Running, store.Deleting)(e); e.Slot = nil }),
+			}, "",
+		},
+		"the failed one goes on as its replacement comes": {
+			append([]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Lost, "", "b")), entryAt(2, "a", 0, verdict(store.Suspect)),
+				entryAt(3, "a", 0, goes(store.Running, store.Draining)), entryAt(4, "a", 0, goes(store.Draining, store.Deleting)),
+			}, coming("b", 0, 5)...),
+			"1 detect 1-1, 1 decide 1-1, 1 create 1-6, 1 boot 6-7, 1 healthy 7-8, 1 heal 1-8",
+		},
+		"a restart is judged again before it is over": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Unhealthy)), entryAt(2, "a", 0, fails(store.Unhealthy, store.Stopping, "")),
+				entryAt(3, "a", 0, verdict(store.Live)), entryAt(4, "a", 0, goes(store.Stopping, store.Running)),
+			}, "1 detect 1-1, 1 decide 1-2, 1 healthy 2-4, 1 heal 1-4",
+		},
+		"unhealthy first, and dead later: the trouble began with the first": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Unhealthy)), entryAt(4, "a", 0, verdict(store.Dead)),
+				entryAt(6, "a", 0, fails(store.Dead, store.Deleting, "b")), entryAt(7, "b", 0, goes(store.Checking, store.Running)),
+			}, "1 detect 1-1, 1 decide 1-6, 1 healthy 6-7, 1 heal 1-7",
+		},
 		"what is no decision": {
 			[]*store.JournalEntry{
 				entryAt(1, "a", 0, func(e *store.JournalEntry) { e.Claimed, e.Verdict, e.Replacement = true, store.Dead, "b" }),

@@ -64,6 +64,8 @@ func TestGaugesShowWhatIsRecorded(t *testing.T) {
 	of("sick", "troubled_slots", `trouble="errored"`, 9)
 	of("sick", "state", `state="errored"`, 1)
 	of("well", "state", `state="started"`, 1)
+	of("new", "size", "", 0)
+	of("new", "health_ratio", "", 1)
 	shard := store.Shard{Schema: store.Schema, ID: "id", Hold: &store.Hold{By: "ada"}}
 	x.put(map[string]any{
 		x.keys.Status("sick"): sick, x.keys.Shard(): shard,
@@ -71,6 +73,7 @@ func TestGaugesShowWhatIsRecorded(t *testing.T) {
 			Schema: store.Schema, Group: "well", Accepted: &store.Group{Size: 2}, State: store.GroupStarted, Healthy: 3,
 			Storm: &store.Storm{Ended: "calm"}, Rollout: &store.Rollout{},
 		},
+		x.keys.Status("new"): store.Status{Schema: store.Schema, Group: "another"},
 		x.keys.Replica("a"):  store.Replica{Schema: store.Schema, ID: "a"},
 		x.keys.Replica("b"):  store.Replica{Schema: store.Schema, ID: "b"},
 		x.keys.Instance("a"): map[string]any{"schema": 999},
@@ -92,9 +95,14 @@ func TestGaugesShowWhatIsRecorded(t *testing.T) {
 	}
 	for _, series := range told.series {
 		if _, known := want[series]; !known && strings.HasPrefix(series, "leasehold_group_") &&
-			!strings.Contains(series, `group="well",trouble=`) {
+			!strings.Contains(series, `group="well",trouble=`) && !strings.Contains(series, `group="new"`) {
 			t.Errorf("%s is shown besides", series)
 		}
+	}
+	shard.Hold = nil
+	x.put(map[string]any{x.keys.Shard(): shard})
+	if held := x.site.scrape().values["leasehold_held"]; held != "0" {
+		t.Errorf("without a hold it is %q", held)
 	}
 	x.still.set(ready(x.now))
 	for _, series := range x.site.scrape().series {
