@@ -278,3 +278,72 @@ func TestWhatRunsIsKnownInEachPlace(t *testing.T) {
 		t.Errorf("%s and %s run, and what has gone: %t", h.runs[place{"web", 7}], h.runs[place{"web", mostOpen}], eighth)
 	}
 }
+
+// The root of a trace says what was healed, where and by what; every other span is below it. A slot
+// of another group with the same number is another slot.
+//
+// proves OBS-3
+func TestTheRootSaysWhatWasHealed(t *testing.T) {
+	other := func(change func(*store.JournalEntry)) func(*store.JournalEntry) {
+		return func(e *store.JournalEntry) { change(e); e.Group = "db" }
+	}
+	for name, c := range map[string]struct {
+		journal []*store.JournalEntry
+		want    map[string]string // the root's own fields; nil: there is no root
+	}{
+		"replaced": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Dead, store.Deleting, "b")), entryAt(2, "b", 7, goes(store.Checking, store.Running)),
+		}, map[string]string{fieldVerdict: "dead", fieldGroup: "web", fieldSlot: "7", fieldReplacement: "b"}},
+		"restarted": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Unhealthy, store.Stopping, "")), entryAt(2, "a", 7, goes(store.Checking, store.Running)),
+		}, map[string]string{fieldVerdict: "unhealthy", fieldGroup: "web", fieldSlot: "7", fieldReplacement: ""}},
+		"back before its replacement": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Lost, "", "b")), entryAt(2, "a", 7, verdict(store.Live)),
+		}, map[string]string{fieldVerdict: "lost", fieldGroup: "web", fieldSlot: "7", fieldReplacement: ""}},
+		"filled in another group": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Dead, store.Deleting, "")), entryAt(2, "b", 7, other(goes("", store.Pending))),
+			entryAt(3, "b", 7, other(goes(store.Checking, store.Running))),
+		}, nil},
+		"its group ends": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, func(e *store.JournalEntry) {
+				fails(store.Dead, store.Deleting, "")(e)
+				e.Cause.Kind = store.CauseGroupEnds
+			}),
+			entryAt(2, "b", 7, goes("", store.Pending)), entryAt(3, "b", 7, goes(store.Checking, store.Running)),
+		}, nil},
+	} {
+		found := newHealings("5e4d")
+		var spans []span
+		for _, e := range c.journal {
+			spans = append(spans, found.follow(e)...)
+		}
+		if c.want == nil {
+			if len(spans) > 0 {
+				t.Errorf("%s: %+v", name, spans)
+			}
+			continue
+		}
+		if len(spans) == 0 {
+			t.Errorf("%s: there are no spans", name)
+			continue
+		}
+		root := spans[len(spans)-1]
+		if root.name != stepHeal || root.parent.IsValid() {
+			t.Errorf("%s: the root is %+v", name, root)
+		}
+		for _, s := range spans[:len(spans)-1] {
+			if s.parent != root.id || s.trace != root.trace || s.id == root.id {
+				t.Errorf("%s: %s is not below the root", name, s.name)
+			}
+		}
+		said := map[string]string{}
+		for _, f := range root.fields {
+			said[string(f.Key)] = f.Value.Emit()
+		}
+		for field, want := range c.want {
+			if said[field] != want {
+				t.Errorf("%s: %s is %q, want %q", name, field, said[field], want)
+			}
+		}
+	}
+}
