@@ -173,7 +173,7 @@ func TestFile(t *testing.T) {
 			ends(t, n, began, c.left)
 		}
 	}
-	// The time counts from when the file was written; written again, it counts anew.
+	// The time counts from when the file was written; written again, it starts over.
 	var before *Notice
 	for _, age := range []time.Duration{4 * time.Minute, 2 * time.Minute} {
 		began := time.Now()

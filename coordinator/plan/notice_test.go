@@ -133,8 +133,8 @@ func TestWhatReplacesADoomedInstance(t *testing.T) {
 }
 
 // A replacement that is doomed as soon as it is there waits until it is flap.min_delay old: what
-// dooms it may doom all. The wait is for a replacement alone, and for a notice that was there before
-// it.
+// dooms it may doom all. The wait is for a replacement alone, and for a notice that was there
+// before it.
 //
 // proves SPOT-2
 func TestWhoIsDoomedAsMade(t *testing.T) {

@@ -295,7 +295,8 @@ func TestTheRootSaysWhatWasHealed(t *testing.T) {
 			entryAt(1, "a", 7, fails(store.Dead, store.Deleting, "b")), entryAt(2, "b", 7, goes(store.Checking, store.Running)),
 		}, map[string]string{fieldVerdict: "dead", fieldGroup: "web", fieldSlot: "7", fieldReplacement: "b"}},
 		"restarted": {[]*store.JournalEntry{
-			entryAt(1, "a", 7, fails(store.Unhealthy, store.Stopping, "")), entryAt(2, "a", 7, goes(store.Checking, store.Running)),
+			entryAt(1, "a", 7, fails(store.Unhealthy, store.Stopping, "")),
+			entryAt(2, "a", 7, goes(store.Checking, store.Running)),
 		}, map[string]string{fieldVerdict: "unhealthy", fieldGroup: "web", fieldSlot: "7", fieldReplacement: ""}},
 		"back before its replacement": {[]*store.JournalEntry{
 			entryAt(1, "a", 7, fails(store.Lost, "", "b")), entryAt(2, "a", 7, verdict(store.Live)),

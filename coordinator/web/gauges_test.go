@@ -32,7 +32,8 @@ func TestGaugesShowWhatIsRecorded(t *testing.T) {
 	}
 	want := map[string]float64{
 		"leasehold_leader": 1, "leasehold_streams": 5, "leasehold_etcd_history_seconds": 7200, "leasehold_replicas": 2,
-		"leasehold_held": 1, "leasehold_unreadable_records": 1, "leasehold_orphan_machines": 3, "leasehold_missing_machines": 4,
+		"leasehold_held": 1, "leasehold_unreadable_records": 1, "leasehold_orphan_machines": 3,
+		"leasehold_missing_machines": 4,
 	}
 	of := func(group, metric, label string, value float64) {
 		if label != "" {
