@@ -189,8 +189,8 @@ mutants: ## put deliberate bugs into the product, one at a time, and check that 
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' $(if $(SERVERS),-servers) -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
 
 .PHONY: mutate
-mutate: ## put small mistakes into one package, and check that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp CHEAP=2s LISTED=true)
-	go run ./tests/mutate -package $(or $(PACKAGE),agent/session) $(if $(EVERY),-every $(EVERY)) $(if $(ONLY),-only '$(ONLY)') $(if $(CHEAP),-cheap $(CHEAP)) $(if $(LISTED),-listed)
+mutate: ## put small mistakes into one package, and check that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp TESTS=regexp FROM=coordinator CHEAP=2s LISTED=true)
+	go run ./tests/mutate -package $(or $(PACKAGE),agent/session) $(if $(EVERY),-every $(EVERY)) $(if $(ONLY),-only '$(ONLY)') $(if $(TESTS),-tests '$(TESTS)') $(if $(FROM),-from $(FROM)) $(if $(CHEAP),-cheap $(CHEAP)) $(if $(LISTED),-listed)
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in linked code; needs https://vuln.go.dev (or GOVULNDB=…), so not part of `make check`

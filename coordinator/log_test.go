@@ -250,3 +250,48 @@ func TestTroubleHasItsLevel(t *testing.T) {
 		})
 	}
 }
+
+// What is judged of an instance is told at info when it changes, once, and so is that a provider
+// answers again. The instance that stays is never spoken of.
+//
+// proves OBS-1
+func TestVerdictsAreToldOnce(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		book := newLogbook()
+		w.start("one", book.kept)
+		w.apply(w.group("web", 3))
+		ids := w.up(3)
+		w.pass(5 * time.Minute)
+		mark := book.mark()
+		w.provider.Crash(ids[0], "exit 1")
+		w.silence(ids[1])
+		w.until(3*time.Minute, "both are replaced", func() bool {
+			return w.settled(3) && !slices.Contains(w.ids(), ids[0]) && !slices.Contains(w.ids(), ids[1])
+		})
+		w.provider.Inject(fake.Fault{Call: fake.CallList, Times: 5, Err: errors.New("500 internal error")})
+		w.pass(5 * time.Minute)
+		told := map[string]int{}
+		for _, l := range book.since(mark, slog.LevelDebug) {
+			if l.msg == "verdict" {
+				told[l.level.String()+" "+l.attrs["instance"]+" "+l.attrs["verdict"]]++
+				if l.attrs["why"] == "" || l.attrs["rule"] == "" || l.attrs["group"] != "web" {
+					t.Errorf("a verdict without its reason: %s", l)
+				}
+			}
+		}
+		for _, want := range []string{"INFO " + ids[0] + " dead", "INFO " + ids[1] + " lost"} {
+			if told[want] != 1 {
+				t.Errorf("%s is told %d times:\n%s", want, told[want], listed(told))
+			}
+		}
+		for text := range told {
+			if !strings.HasPrefix(text, "INFO "+ids[0]) && !strings.HasPrefix(text, "INFO "+ids[1]) {
+				t.Errorf("told of an instance with which nothing is wrong: %s", text)
+			}
+		}
+		again := count(book.since(mark, slog.LevelInfo), slog.LevelInfo, "provider lists its machines again", "provider")
+		if len(again) != 1 || again["mem"] != 1 {
+			t.Errorf("that the provider lists again is told %v times", again)
+		}
+	})
+}

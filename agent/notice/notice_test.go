@@ -173,6 +173,23 @@ func TestFile(t *testing.T) {
 			ends(t, n, began, c.left)
 		}
 	}
+	// The time counts from when the file was written; written again, it starts over.
+	var before *Notice
+	for _, age := range []time.Duration{4 * time.Minute, 2 * time.Minute} {
+		began := time.Now()
+		if err := os.WriteFile(path+".new", []byte("kind: aged\nin: 10m"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path+".new", began.Add(-age), began.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+		n := w.awaits("the file written again", func(n *Notice) bool { return n != nil && n.Kind == "aged" && n != before })
+		ends(t, n, began, 10*time.Minute-age)
+		before = n
+	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

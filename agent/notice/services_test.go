@@ -189,6 +189,51 @@ func TestAzure(t *testing.T) {
 	w.goes()
 }
 
+// Of several events the one that ends the machine first counts; one that has begun leaves no time.
+//
+// proves SPOT-1
+func TestWhichEventOfAzureEndsTheMachine(t *testing.T) {
+	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	const event = `{"EventId": %q, "EventType": "Terminate", "Resources": ["web_1"], "NotBefore": %q, "Description": %q}`
+	events := func(all ...string) string { return `{"Events": [` + strings.Join(all, ", ") + `]}` }
+	late, soon := fmt.Sprintf(event, "L", in(time.Hour), "late"), fmt.Sprintf(event, "S", in(10*time.Minute), "soon")
+	now := fmt.Sprintf(event, "N", "", "now")
+	for _, c := range []struct {
+		events, why string
+		left        time.Duration
+	}{
+		{events(late, soon), "soon", 10 * time.Minute}, {events(soon, late), "soon", 10 * time.Minute},
+		{events(late), "late", time.Hour}, {events(late, now, soon), "now", 0},
+	} {
+		s := newService(t, azureAnswers(c.events))
+		began := time.Now()
+		n := watch(t, Spec{Source: Azure, Endpoint: s.URL}).appears()
+		if ends(t, n, began, c.left); !strings.HasSuffix(n.Why, ": "+c.why) {
+			t.Errorf("notice is %+v, want %s", n, c.why)
+		}
+	}
+}
+
+// A token is replaced long before the service takes it no more.
+//
+// proves SPOT-1
+func TestATokenIsReplacedBeforeItEnds(t *testing.T) {
+	e := &ec2{uses: 1 << 30}
+	s := &aws{metadata: metadata{client: newClient(), base: newService(t, e.ServeHTTP).URL}}
+	for range 3 {
+		if _, err := s.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := time.Until(s.renew); e.used() != 1 || left > tokenTTL*3/4 || left < tokenTTL/4 {
+		t.Errorf("%d tokens were asked for, and the next one is in %s", e.used(), left)
+	}
+	s.renew = time.Now()
+	if _, err := s.look(t.Context()); err != nil || e.used() != 2 {
+		t.Errorf("once it is due %d were asked for, %v", e.used(), err)
+	}
+}
+
 func azureAnswers(events string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metadata/instance/compute/name" {

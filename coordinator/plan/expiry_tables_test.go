@@ -83,6 +83,16 @@ func TestWhoIsTooOld(t *testing.T) {
 		"not yet, of spot": {func(d *draft) {
 			d.spec.Spot.Enabled, d.spec.Spot.MaxLifetime = true, *age(time.Hour)
 		}, nil, 54 * time.Minute, "", false},
+		"a spot machine of a divided group": {func(d *draft) {
+			d.spec.Capacity.Spot, d.spec.Spot.MaxLifetime = 50, *age(time.Hour)
+		}, func(m *member) { m.Record.Spec.Spot = true }, time.Hour, "SPOT-3", true},
+		"on demand in a divided group": {func(d *draft) {
+			d.spec.Capacity.Spot, d.spec.Spot.MaxLifetime = 50, *age(time.Hour)
+		}, nil, year, "", false},
+		"a spot machine left in a group of none": {
+			func(d *draft) { d.spec.Spot.MaxLifetime = *age(time.Hour) },
+			func(m *member) { m.Record.Spec.Spot = true }, year, "", false,
+		},
 		"no spot": {
 			func(d *draft) { d.spec.Spot.MaxLifetime = *age(time.Hour) }, nil,
 			year, "", false,
@@ -117,17 +127,28 @@ func TestWhoIsTooOld(t *testing.T) {
 			t.Errorf("%s: looked at again at %s", name, d.next)
 		}
 	}
-	low, high := time.Hour, time.Duration(0)
-	for i := range 500 { // when the first and the last of many are
-		d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{}, now, &store.Group{} })
-		forced(time.Hour)(d)
-		in := &Instance{Born: now}
-		in.Record.ID, in.Record.Managed = fmt.Sprint("web-", i), true
-		d.expiry.ageOf(&member{Instance: in, phase: store.Running})
-		low, high = min(low, d.next.Sub(now)), max(high, d.next.Sub(now))
-	}
-	if low < 54*time.Minute || low > 55*time.Minute || high < 59*time.Minute || high > time.Hour {
-		t.Errorf("of 500 the first is too old after %s, the last after %s", low, high)
+	for _, c := range []struct {
+		set           func(*draft)
+		limit, spread time.Duration
+	}{
+		{forced(time.Hour), time.Hour, 6 * time.Minute},
+		{func(d *draft) {
+			d.spec.Spot.Enabled, d.spec.Spot.MaxLifetime = true, *age(24 * time.Hour)
+		}, 24 * time.Hour, 2 * time.Hour},
+	} {
+		low, high := c.limit, time.Duration(0)
+		for i := range 500 { // when the first and the last of many are
+			d := draftWith(func(d *draft) { d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{}, now, &store.Group{} })
+			c.set(d)
+			in := &Instance{Born: now}
+			in.Record.ID, in.Record.Managed = fmt.Sprint("web-", i), true
+			d.expiry.ageOf(&member{Instance: in, phase: store.Running})
+			low, high = min(low, d.next.Sub(now)), max(high, d.next.Sub(now))
+		}
+		first := c.limit - c.spread
+		if low < first || low > first+c.spread/20 || high < c.limit-c.spread/20 || high > c.limit {
+			t.Errorf("of 500 the first is too old after %s, the last after %s", low, high)
+		}
 	}
 }
 

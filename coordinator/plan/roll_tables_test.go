@@ -30,7 +30,7 @@ func spotted(r *store.Instance) {
 // What a roll or a rebalance has made and is not healthy yet gives way to healing, as long as the
 // one that it is to replace works and has nothing else against it.
 //
-// proves HEAL-8, REC-17
+// proves HEAL-8, REC-17, FLAP-5
 func TestWhatIsThereForARollAlone(t *testing.T) {
 	old := func(edit func(*store.Instance)) func(*world) { return func(w *world) { w.change("old", edit) } }
 	made := func(edit func(*store.Instance)) func(*world) { return func(w *world) { w.change("new", edit) } }

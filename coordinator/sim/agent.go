@@ -38,7 +38,8 @@ type agent struct {
 	interval time.Duration
 	ttl      time.Duration
 	accepted time.Duration // when the first report of the stream was accepted; the others follow every interval
-	last     time.Duration // when the last report was accepted, if the stream is not open
+	last     time.Duration // when the last report was accepted, if the stream is not open or the next is late
+	late     bool          // its next report comes later than after an interval; the stream is open
 	turn     int           // counts changes of the stream: a change voids what was scheduled before
 	tries    int           // consecutive attempts to connect
 
@@ -161,7 +162,7 @@ func (a *agent) connect() {
 	a.epoch++
 	a.boot, a.open, a.known, a.replica, a.life = a.m.BootID(), true, true, r, r.life
 	a.interval, a.ttl = rec.Record.Spec.Report.Interval.D(), rec.Record.Spec.Report.LeaseTTL.D()
-	a.accepted = a.w.clock
+	a.accepted, a.late = a.w.clock, false
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")
 	a.recognized()
 	a.warmUp()
@@ -211,7 +212,7 @@ func (a *agent) passing() bool {
 // report makes the gateway persist news (DET-16).
 func (a *agent) report() {
 	a.check()
-	if !a.open || a.w.db.down {
+	if !a.open || a.late || a.w.db.down {
 		return // the next report has it
 	}
 	pass := a.checks.healthy
@@ -242,10 +243,37 @@ func (a *agent) report() {
 
 // lastAccepted returns when the last report was accepted.
 func (a *agent) lastAccepted() time.Duration {
-	if !a.open {
+	if !a.open || a.late {
 		return a.last
 	}
 	return a.w.clock - (a.w.clock-a.accepted)%a.interval
+}
+
+// delay makes the next report arrive so long after the last one, but before the lease ends.
+func (a *agent) delay(by time.Duration) {
+	if !a.open || a.w.clock < a.replica.frozen {
+		return
+	}
+	a.last = a.lastAccepted()
+	a.late = true
+	a.turn++
+	in := func(since time.Duration) time.Duration { return max(0, a.last+since-a.w.clock) }
+	a.foresee(in(a.interval+a.interval/2), func() { a.setState(store.StreamOverdue, "", "no report") })
+	a.foresee(in(min(by, a.ttl-time.Millisecond)), a.catchUp)
+	a.letLeaseEnd(a.last + a.ttl)
+}
+
+// catchUp is the arrival of a report that was late.
+func (a *agent) catchUp() {
+	if a.w.db.down {
+		a.foresee(a.interval, a.catchUp)
+		return
+	}
+	a.accepted, a.late = a.w.clock, false
+	a.turn++ // the lease does not end
+	a.restore()
+	a.setState(store.StreamOpen, "", "")
+	a.report()
 }
 
 // fallSilent ends the reports. If the stream broke, the gateway notices at once, else after some

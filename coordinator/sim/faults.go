@@ -42,6 +42,15 @@ func (w *World) Freeze(id string) {
 	}
 }
 
+// Delay makes the next report of an agent arrive so long after the last one, but before its lease
+// ends.
+func (w *World) Delay(id string, by time.Duration) {
+	if a := w.agents[id]; a != nil && a.open {
+		w.note("the next report of %s comes %s after the last", id, by)
+		a.delay(by)
+	}
+}
+
 // Cut cuts a machine off from all coordinators.
 func (w *World) Cut(id string) {
 	if a := w.agents[id]; a != nil && !a.cut {

@@ -38,6 +38,9 @@ func (w *World) returnNow(id string) {
 		a.connect()
 		return
 	}
+	if a.late {
+		a.catchUp()
+	}
 	a.report()
 	a.touch()
 }

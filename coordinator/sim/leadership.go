@@ -202,7 +202,7 @@ func (w *World) allDisturbed(what string) {
 // afterOutage makes an agent's next report be accepted within an interval, or the agent has given
 // up its stream and connects again.
 func (a *agent) afterOutage(d time.Duration) {
-	if !a.open {
+	if !a.open || a.late {
 		return
 	}
 	if d < a.interval || a.w.chance.happens(70) {

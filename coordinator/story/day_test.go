@@ -37,6 +37,21 @@ func usual() *Shard {
 	return st
 }
 
+// What the last leader has noted is not told of a shard in which none leads.
+//
+// proves DAY-3
+func TestWhatIsKnownWithoutALeader(t *testing.T) {
+	st := usual()
+	st.Leads, st.Replicas = false, st.Replicas[:2]
+	st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "broken"}}
+	st.Served.Record.Took = store.Duration(time.Second)
+	for _, now := range []time.Time{noon, noon.Add(time.Hour), noon.Add(-time.Minute)} {
+		if found := replicaProblems(st, now); len(found) > 0 {
+			t.Errorf("at %s: %+v", now, found)
+		}
+	}
+}
+
 // held is a group whose work is blocked.
 func held(name string, kind store.BlockedKind, of store.BlockedFacts) Known {
 	st := store.Status{Group: name, Accepted: &store.Group{}, Blocked: []store.Blocked{{
@@ -45,6 +60,19 @@ func held(name string, kind store.BlockedKind, of store.BlockedFacts) Known {
 	return Known{
 		Name: name, Stored: store.KV{Modified: 1, Value: store.Encode(store.DefaultGroup())},
 		Status: store.Versioned[store.Status]{Modified: 1, Record: st},
+	}
+}
+
+// A backup that fails for want of space needs another remedy than others.
+//
+// proves DAY-2
+func TestWhatHelpsABackupThatFails(t *testing.T) {
+	for full, want := range map[bool]string{true: "free space on that disk", false: "correct --backup-dir"} {
+		st := usual()
+		st.Backup.Record.Failure = &store.BackupFailure{By: "b", At: noon, Why: "it fails", Full: full}
+		if found := backupProblems(st, noon); len(found) != 1 || !strings.HasPrefix(found[0].Next.String(), want) {
+			t.Errorf("full %t: %+v", full, found)
+		}
 	}
 }
 
@@ -172,6 +200,90 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		"no backup for a day": {now: later(24 * time.Hour), with: func(st *Shard) {
 			st.Served.Record.At = later(24 * time.Hour)
 		}, want: []string{"default: it was never backed up"}},
+		"backed up within a day": {now: later(25 * time.Hour), with: func(st *Shard) {
+			st.Served.Record.At, st.Backup.Record.At = later(25*time.Hour), later(time.Hour+1)
+		}},
+		"a backup of a day ago": {now: later(25 * time.Hour), with: func(st *Shard) {
+			st.Served.Record.At, st.Backup.Record.At = later(25*time.Hour), later(time.Hour)
+			st.Backup.Record.By, st.Backup.Record.To = "b", "/backups"
+		}, want: []string{"default: no backup for 24h: the last was made by b, to /backups"}},
+		"not backed up, of less than a day": {now: later(23*time.Hour - 1), with: func(st *Shard) {
+			st.Served.Record.At = later(23*time.Hour - 1)
+		}},
+		"a backup fails": {with: func(st *Shard) {
+			st.Backup.Record.Failure = &store.BackupFailure{By: "b", At: later(-time.Minute), Why: "permission denied"}
+		}, want: []string{"b: its backup failed 1m ago: permission denied"}},
+		"a backup has failed, and was made since": {with: func(st *Shard) {
+			st.Backup.Record.At = later(-time.Minute)
+			st.Backup.Record.Failure = &store.BackupFailure{By: "b", At: later(-time.Minute), Why: "permission denied"}
+		}},
+		"a member does not answer: no more is known of it": {with: func(st *Shard) {
+			st.Etcd.All[1] = store.Member{Name: "b", Address: "b:2379", Remote: true, Down: "connection refused"}
+		}, want: []string{"etcd b: it does not answer"}},
+		"no leader, and a member is down": {with: func(st *Shard) {
+			st.Etcd.All[0].NoLeader, st.Etcd.All[2].NoLeader = true, true
+			st.Etcd.All[1].Down = "connection refused"
+		}, want: []string{"etcd: no quorum: etcd b does not answer: 2 of 3 members must", "etcd b: it does not answer"}},
+		"no leader, and all answer": {with: func(st *Shard) {
+			st.Etcd.All[0].NoLeader = true
+		}, want: []string{"etcd: no quorum: all members answer, and they have no leader"}},
+		"all members are down": {with: func(st *Shard) {
+			for i := range st.Etcd.All {
+				st.Etcd.All[i].NoLeader, st.Etcd.All[i].Down = true, "connection refused"
+			}
+		}, want: []string{"etcd a: it does not", "etcd b: it does not", "etcd c: it does not"}},
+		"four fifths full": {with: func(st *Shard) {
+			st.Etcd.All[1].Size, st.Etcd.All[1].Quota = 80<<20, 100<<20
+		}, want: []string{"etcd b: its database has 80 MiB of the 100 MiB"}},
+		"not yet four fifths full": {with: func(st *Shard) {
+			st.Etcd.All[1].Size, st.Etcd.All[1].Quota = 80<<20-1, 100<<20
+		}},
+		"a quota that is not known": {with: func(st *Shard) { st.Etcd.All[1].Quota = 0 }},
+		"as full as a large quota allows": {with: func(st *Shard) {
+			st.Etcd.All[1].Size, st.Etcd.All[1].Quota = 10<<30-1, 10<<30
+		}, want: []string{"etcd b: its database has 10239 MiB of the 10 GiB"}},
+		"certificates for two weeks, or of an end that is not known": {with: func(st *Shard) {
+			st.Etcd.All[0].CertificateEnds = noon.Add(certificateNear)
+			st.Etcd.All[1].CertificateEnds, st.Etcd.CertificateEnds = time.Time{}, time.Time{}
+		}},
+		"certificates that end within two weeks": {with: func(st *Shard) {
+			st.Etcd.All[1].CertificateEnds = noon.Add(certificateNear - 1)
+			st.Etcd.CertificateEnds, st.Etcd.By = noon.Add(certificateNear-1), "a"
+		}, want: []string{"etcd b: its certificate ends on 2026-03-15", "a: its certificate for etcd ends on 2026-03-15"}},
+		"the caller's certificate for two weeks": {with: func(st *Shard) {
+			st.Etcd.CertificateEnds = noon.Add(certificateNear)
+		}},
+		"a replica knows no authority": {with: func(st *Shard) {
+			st.Replicas[1].Record.AuthorityStates = map[string]store.AuthorityState{"web": {Problem: "no such file"}}
+		}, want: []string{"b: authority web for workloads' certificates is not known to b: no such file"}},
+		"three notes of the leader are missing": {
+			now: later(servedLate - 9*time.Second), want: []string{"a: it leads and has not noted for 35s"},
+		},
+		"less than three notes are missing": {
+			now: later(servedLate - 9*time.Second - 1),
+			with: func(st *Shard) {
+				st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "broken"}}
+			},
+			want: []string{"cloud: this provider does not list its machines"},
+		},
+		"what a leader that is late has noted of providers": {
+			now: later(servedLate - 9*time.Second),
+			with: func(st *Shard) {
+				st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "broken"}}
+			},
+			want: []string{"a: it leads and has not noted"},
+		},
+		"a clock that is a second ahead": {
+			now: later(-10 * time.Second), want: []string{"a: its clock is ahead of this machine's by 1s"},
+		},
+		"a clock that is less than a second ahead": {now: later(-10*time.Second + 1)},
+		"a disk that is nearly slow": {with: func(st *Shard) {
+			st.Served.Record.Took = store.Duration(slowWrite - 1)
+		}},
+		"a disk that is just slow": {with: func(st *Shard) {
+			st.Served.Record.Took = store.Duration(slowWrite)
+		}, want: []string{"etcd: it took 300ms"}},
+		"nothing is noted yet": {with: func(st *Shard) { st.Served = store.Versioned[store.Served]{} }},
 		"plain, but on this machine": {with: func(st *Shard) {
 			st.Etcd.NoAuthentication = true
 			for i := range st.Etcd.All {

@@ -116,20 +116,11 @@ func down(st *Shard, now time.Time) (gone []store.SeenReplica) {
 		here = append(here, r.Record)
 	}
 	for _, r := range store.SeeReplicas(st.Served.Record.Replicas, here, now) {
-		if r.At.Before(now) && !present(here, r.ID) {
+		if r.At.Before(now) { // of those that are here it is now
 			gone = append(gone, r)
 		}
 	}
 	return gone
-}
-
-func present(here []store.Replica, id string) bool {
-	for _, r := range here {
-		if r.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 func agentsAre(n int) string {

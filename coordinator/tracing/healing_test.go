@@ -145,6 +145,50 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 				entryAt(3, "b", 0, goes(store.Pending, store.Deleting)),
 			}, "1 detect 1-1, 1 decide 1-1, 1 heal! 1-3",
 		},
+		"a replacement that finishes its task, and one that was served before it did": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Booting, store.Checking)), entryAt(4, "b", 0, goes(store.Checking, store.Finished)),
+				entryAt(11, "c", 1, fails(store.Dead, store.Deleting, "d")), entryAt(12, "d", 1, joins),
+				entryAt(14, "d", 1, goes(store.Checking, store.Finished)),
+			},
+			"1 detect 1-1, 1 decide 1-1, 1 boot 1-3, 1 healthy 3-4, 1 heal 1-4, " +
+				"2 detect 11-11, 2 decide 11-11, 2 healthy 11-12, 2 traffic 12-14, 2 heal 11-14",
+		},
+		"a replacement that is drained": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")),
+				entryAt(3, "b", 0, goes(store.Checking, store.Draining)), entryAt(5, "b", 0, goes(store.Draining, store.Deleting)),
+			}, "1 detect 1-1, 1 decide 1-1, 1 heal! 1-3",
+		},
+		"on demand, without a slot": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, func(e *store.JournalEntry) { verdict(store.Dead)(e); e.Slot = nil }),
+				entryAt(2, "a", 0, func(e *store.JournalEntry) { fails(store.Dead, store.Deleting, "")(e); e.Slot = nil }),
+				entryAt(3, "b", 0, func(e *store.JournalEntry) { goes("", store.Pending)(e); e.Slot = nil }),
+				entryAt(4, "b", 0, func(e *store.JournalEntry) { goes(store.Checking, store.Running)(e); e.Slot = nil }),
+				entryAt(5, "b", 0, func(e *store.JournalEntry) { goes(store.Running, store.Deleting)(e); e.Slot = nil }),
+			}, "",
+		},
+		"the failed one goes on as its replacement comes": {
+			append([]*store.JournalEntry{
+				entryAt(1, "a", 0, fails(store.Lost, "", "b")), entryAt(2, "a", 0, verdict(store.Suspect)),
+				entryAt(3, "a", 0, goes(store.Running, store.Draining)), entryAt(4, "a", 0, goes(store.Draining, store.Deleting)),
+			}, coming("b", 0, 5)...),
+			"1 detect 1-1, 1 decide 1-1, 1 create 1-6, 1 boot 6-7, 1 healthy 7-8, 1 heal 1-8",
+		},
+		"a restart is judged again before it is over": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Unhealthy)), entryAt(2, "a", 0, fails(store.Unhealthy, store.Stopping, "")),
+				entryAt(3, "a", 0, verdict(store.Live)), entryAt(4, "a", 0, goes(store.Stopping, store.Running)),
+			}, "1 detect 1-1, 1 decide 1-2, 1 healthy 2-4, 1 heal 1-4",
+		},
+		"unhealthy first, and dead later: the trouble began with the first": {
+			[]*store.JournalEntry{
+				entryAt(1, "a", 0, verdict(store.Unhealthy)), entryAt(4, "a", 0, verdict(store.Dead)),
+				entryAt(6, "a", 0, fails(store.Dead, store.Deleting, "b")), entryAt(7, "b", 0, goes(store.Checking, store.Running)),
+			}, "1 detect 1-1, 1 decide 1-6, 1 healthy 6-7, 1 heal 1-7",
+		},
 		"what is no decision": {
 			[]*store.JournalEntry{
 				entryAt(1, "a", 0, func(e *store.JournalEntry) { e.Claimed, e.Verdict, e.Replacement = true, store.Dead, "b" }),
@@ -232,5 +276,75 @@ func TestWhatRunsIsKnownInEachPlace(t *testing.T) {
 	_, eighth := h.runs[place{"web", 8}]
 	if h.runs[place{"web", 7}] != "b7" || eighth || h.runs[place{"web", mostOpen}] != "z" {
 		t.Errorf("%s and %s run, and what has gone: %t", h.runs[place{"web", 7}], h.runs[place{"web", mostOpen}], eighth)
+	}
+}
+
+// The root of a trace says what was healed, where and by what; every other span is below it. A slot
+// of another group with the same number is another slot.
+//
+// proves OBS-3
+func TestTheRootSaysWhatWasHealed(t *testing.T) {
+	other := func(change func(*store.JournalEntry)) func(*store.JournalEntry) {
+		return func(e *store.JournalEntry) { change(e); e.Group = "db" }
+	}
+	for name, c := range map[string]struct {
+		journal []*store.JournalEntry
+		want    map[string]string // the root's own fields; nil: there is no root
+	}{
+		"replaced": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Dead, store.Deleting, "b")), entryAt(2, "b", 7, goes(store.Checking, store.Running)),
+		}, map[string]string{fieldVerdict: "dead", fieldGroup: "web", fieldSlot: "7", fieldReplacement: "b"}},
+		"restarted": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Unhealthy, store.Stopping, "")),
+			entryAt(2, "a", 7, goes(store.Checking, store.Running)),
+		}, map[string]string{fieldVerdict: "unhealthy", fieldGroup: "web", fieldSlot: "7", fieldReplacement: ""}},
+		"back before its replacement": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Lost, "", "b")), entryAt(2, "a", 7, verdict(store.Live)),
+		}, map[string]string{fieldVerdict: "lost", fieldGroup: "web", fieldSlot: "7", fieldReplacement: ""}},
+		"filled in another group": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, fails(store.Dead, store.Deleting, "")), entryAt(2, "b", 7, other(goes("", store.Pending))),
+			entryAt(3, "b", 7, other(goes(store.Checking, store.Running))),
+		}, nil},
+		"its group ends": {[]*store.JournalEntry{
+			entryAt(1, "a", 7, func(e *store.JournalEntry) {
+				fails(store.Dead, store.Deleting, "")(e)
+				e.Cause.Kind = store.CauseGroupEnds
+			}),
+			entryAt(2, "b", 7, goes("", store.Pending)), entryAt(3, "b", 7, goes(store.Checking, store.Running)),
+		}, nil},
+	} {
+		found := newHealings("5e4d")
+		var spans []span
+		for _, e := range c.journal {
+			spans = append(spans, found.follow(e)...)
+		}
+		if c.want == nil {
+			if len(spans) > 0 {
+				t.Errorf("%s: %+v", name, spans)
+			}
+			continue
+		}
+		if len(spans) == 0 {
+			t.Errorf("%s: there are no spans", name)
+			continue
+		}
+		root := spans[len(spans)-1]
+		if root.name != stepHeal || root.parent.IsValid() {
+			t.Errorf("%s: the root is %+v", name, root)
+		}
+		for _, s := range spans[:len(spans)-1] {
+			if s.parent != root.id || s.trace != root.trace || s.id == root.id {
+				t.Errorf("%s: %s is not below the root", name, s.name)
+			}
+		}
+		said := map[string]string{}
+		for _, f := range root.fields {
+			said[string(f.Key)] = f.Value.Emit()
+		}
+		for field, want := range c.want {
+			if said[field] != want {
+				t.Errorf("%s: %s is %q, want %q", name, field, said[field], want)
+			}
+		}
 	}
 }

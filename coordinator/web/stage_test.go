@@ -36,7 +36,8 @@ type still struct {
 	status coordinator.ReplicaStatus
 	cache  *cache.Cache
 
-	certificates []coordinator.Certificate
+	certificates     []coordinator.Certificate
+	orphans, missing int
 }
 
 func newStill() *still { return &still{cache: cache.New(store.KeysOf("test"))} }
@@ -60,7 +61,9 @@ func ready(now time.Time) coordinator.ReplicaStatus {
 
 func (s *still) Cache() *cache.Cache { return s.cache }
 
-func (s *still) CountMachines() (orphans, missing int, leads bool) { return 0, 0, s.Status().Leads }
+func (s *still) CountMachines() (orphans, missing int, leads bool) {
+	return s.orphans, s.missing, s.Status().Leads
+}
 
 func (s *still) Certificates() []coordinator.Certificate {
 	s.mu.Lock()

@@ -150,7 +150,7 @@ func TestOnARealLibvirt(t *testing.T) {
 			"crashes": crashes, "strangers": strangers, "room": room, "wrong templates": wrongTemplates,
 			"ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "left volumes": leftVolumes,
 			"foreign starts": foreignStarts, "two zones": twoZones, "shared pool": sharedPool,
-			"over TLS": overTLS, "moved domain": movedDomain,
+			"over TLS": overTLS, "moved domain": movedDomain, "changed meanwhile": changedMeanwhile,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -21,8 +21,8 @@ import (
 // halfOpen is how many connections are opened and never finished, at least.
 var halfOpen = tier.Pick(1000, 10_000)
 
-// An agent that sends as many reports as a replica takes is cut off after 30 s, if these are more than
-// an agent may send.
+// An agent that sends as many reports as a replica takes is cut off after 30 s, if these are more
+// than an agent may send.
 const (
 	talkingTime = 2 * time.Minute
 	mostRate    = 25 // reports a second: 20, and the 100 that it may send at once

@@ -20,5 +20,5 @@
 //
 // It does not mutate constants that are declared as such, texts for people (string literals,
 // arguments of fmt and of loggers), or the capacity given to make. It runs no tests of other
-// packages: a package's tests must defend it alone.
+// packages, unless -from names one: a package's tests must defend it alone.
 package main

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,13 +17,18 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.path, "package", "", "the package, relative to the project's root")
-	flag.IntVar(&o.every, "every", 1, "try only each n-th mutant")
+	flag.IntVar(&o.every, "every", 1,
+		"try only one mutant of so many, chosen by name: the same ones while the source around them changes")
 	flag.StringVar(&o.only, "only", "",
 		"try only mutants whose name (file, function, operator, text) matches this expression")
 	flag.BoolVar(&o.listed, "listed", false,
 		"try only the mutants that are listed as accepted, to see which of them a new test catches")
 	flag.DurationVar(&o.cheap, "cheap", 0,
 		"leave out tests that take more processor time than this; what they alone would catch counts as a survivor")
+	flag.StringVar(&o.tests, "tests", "",
+		"run only tests and long subtests (Test/sub) that match this expression, for example those that name one rule")
+	flag.StringVar(&o.from, "from", "",
+		"take the tests of this package instead of the package's own")
 	flag.BoolVar(&o.keep, "keep", false, "keep the changed source and the test binary, and say where")
 	flag.Parse()
 	if err := mutate(o); err != nil {
@@ -37,6 +43,8 @@ type options struct {
 	only   string
 	listed bool
 	cheap  time.Duration
+	tests  string
+	from   string
 	keep   bool
 }
 
@@ -52,6 +60,10 @@ func mutate(o options) error {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	tests, err := regexp.Compile(o.tests)
+	if err != nil {
+		return fmt.Errorf("-tests: %w", err)
 	}
 	accepted, err := readAccepted(acceptedFile(root, o.path))
 	if err != nil {
@@ -71,11 +83,15 @@ func mutate(o options) error {
 		defer func() { _ = os.RemoveAll(temp) }()
 	}
 	changed, mutants := rewrite(src)
-	b, err := build(src, changed, temp)
+	from := src.dir
+	if o.from != "" {
+		from = filepath.Join(root, o.from)
+	}
+	b, err := build(src, changed, temp, from)
 	if err != nil {
 		return err
 	}
-	if err := b.survey(func(done, all int, name string) {
+	if err := b.survey(tests, func(done, all int, name string) {
 		progress("%d of %d tests surveyed, now %s", done, all, name)
 	}); err != nil {
 		return err
@@ -88,9 +104,9 @@ func mutate(o options) error {
 	}
 
 	var chosen []mutant
-	for i, m := range mutants {
+	for _, m := range mutants {
 		_, listed := accepted[m.key()]
-		if i%o.every == 0 && only.MatchString(m.key()) && (listed || !o.listed) {
+		if sampled(m.key(), o.every) && only.MatchString(m.key()) && (listed || !o.listed) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -117,6 +133,13 @@ func mutate(o options) error {
 			acceptedFile("", o.path), len(v.stale))
 	}
 	return nil
+}
+
+// sampled reports whether a mutant is one of the sample of one in so many.
+func sampled(key string, every int) bool {
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(key))
+	return name.Sum32()%uint32(every) == 0
 }
 
 func progress(format string, args ...any) {

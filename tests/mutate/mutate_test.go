@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -76,11 +77,11 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed, mutants := rewrite(src)
-	b, err := build(src, changed, t.TempDir())
+	b, err := build(src, changed, t.TempDir(), src.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.survey(func(int, int, string) {}); err != nil {
+	if err := b.survey(regexp.MustCompile(""), func(int, int, string) {}); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.tests) != 2 || len(b.failing) != 0 {

@@ -55,8 +55,9 @@ type test struct {
 // long is what a test function may take before its subtests are run one by one.
 const long = 500 * time.Millisecond
 
-// build compiles the tests of a package together with all its mutants.
-func build(src *source, changed map[string][]byte, temp string) (*binary, error) {
+// build compiles the tests of the package in a folder together with all mutants of another, or of
+// itself.
+func build(src *source, changed map[string][]byte, temp, from string) (*binary, error) {
 	replace := map[string]string{}
 	add := func(name string, text []byte) error {
 		to := filepath.Join(temp, name)
@@ -79,18 +80,18 @@ func build(src *source, changed map[string][]byte, temp string) (*binary, error)
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return nil, err
 	}
-	b := &binary{dir: src.dir, temp: temp, path: filepath.Join(temp, "mutants.test")}
+	b := &binary{dir: from, temp: temp, path: filepath.Join(temp, "mutants.test")}
 	compile := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", b.path, ".")
-	compile.Dir = src.dir
+	compile.Dir = from
 	if out, err := compile.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile the mutants: %w\n%s", err, out)
 	}
 	return b, nil
 }
 
-// survey runs each test by itself without a mutant: what it costs, which places it reaches, whether
-// it passes.
-func (b *binary) survey(progress func(done, all int, name string)) error {
+// survey runs each chosen test by itself without a mutant: what it costs, which places it reaches,
+// whether it passes.
+func (b *binary) survey(chosen *regexp.Regexp, progress func(done, all int, name string)) error {
 	// Properties draw the same examples in each run, and leave no files.
 	rapid := []string{"-rapid.seed=1", "-rapid.nofailfile"}
 	list := exec.Command(b.path, append([]string{"-test.list=^(Test|Fuzz|Example)"}, rapid...)...)
@@ -105,7 +106,7 @@ func (b *binary) survey(progress func(done, all int, name string)) error {
 			return fmt.Errorf("list the tests: %w", err)
 		}
 	}
-	names := strings.Fields(string(out))
+	names := slices.DeleteFunc(strings.Fields(string(out)), func(name string) bool { return !chosen.MatchString(name) })
 	for i, name := range names {
 		progress(i, len(names), name)
 		t, subs, passed, err := b.look(test{name: name})
@@ -121,6 +122,9 @@ func (b *binary) survey(progress func(done, all int, name string)) error {
 			continue
 		}
 		for i, sub := range subs {
+			if !chosen.MatchString(name + "/" + sub) {
+				continue
+			}
 			if i%20 == 19 {
 				progress(i, len(subs), name+"/"+sub)
 			}

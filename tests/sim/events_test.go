@@ -96,6 +96,11 @@ func (tr *trial) rest(d time.Duration) {
 
 // event has something happen.
 func (tr *trial) event() {
+	if tr.plot.late && tr.chance(25) {
+		tr.events[late.name]++
+		late.do(tr)
+		return
+	}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight

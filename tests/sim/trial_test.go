@@ -24,6 +24,7 @@ type plot struct {
 	all     bool            // keep all that happens, not the end alone
 
 	decisions bool // keep them
+	late      bool // every fourth event is a report that comes late
 }
 
 // trial is one world and what was seen in it.
