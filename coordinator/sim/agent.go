@@ -236,7 +236,7 @@ func (a *agent) report() {
 	a.said = now
 	now.Host = a.host
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
-	a.w.put(a.w.keys.Report(a.m.ID), now, 0)
+	a.w.putReport(now)
 	a.touch()
 }
 

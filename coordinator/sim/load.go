@@ -180,7 +180,7 @@ func (a *agent) tellLoad() {
 	}
 	rec := a.said
 	rec.Received, rec.Sent, rec.Epoch, rec.Host = a.w.Now(), a.w.Now(), a.epoch, a.host
-	a.w.put(a.w.keys.Report(a.m.ID), rec, 0)
+	a.w.putReport(rec)
 }
 
 // followSize measures how the size follows the load.
