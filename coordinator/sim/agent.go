@@ -57,8 +57,8 @@ type agent struct {
 	said       store.Report // as last persisted
 	works      bool         // as last counted
 	host       store.HostReport
-	shares     []map[string]float64 // shares of its group's load, by metric, as last measured
-	unmeasured bool                 // it reports no load
+	shares     []share // of its group's load, as last measured
+	unmeasured bool    // it reports no load
 }
 
 // illness says why an agent's checks fail, and what would cure it.
