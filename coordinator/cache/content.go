@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -97,12 +99,16 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 		return change, true
 	}
 	before, reported := c.Reports[name]
+	status := c.Status[name].Record
 	if !c.put(keys, e.KV) {
 		return Change{}, false
 	}
 	if kind == store.KindReports && reported {
 		now := c.Reports[name]
 		change.Same = sameVerdict(&before.Record, &now.Record)
+	}
+	if kind == store.KindStatus {
+		change.Numbers = newNumbers(status, c.Status[name].Record)
 	}
 	switch {
 	case kind == store.KindGone:
@@ -118,6 +124,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 func (c *Content) ApplyReport(v store.Versioned[store.Report]) Change {
 	name := v.Record.Instance
 	before, reported := c.Reports[name]
+	use(&v.Record.BootID, c.Alive[name].Record.BootID)
 	c.Reports[name] = v
 	c.readable(v.Key)
 	return Change{
@@ -135,6 +142,19 @@ func sameVerdict(a, b *store.Report) bool {
 		slices.EqualFunc(a.Checks, b.Checks, store.CheckReport.Same) &&
 		(a.Workload == nil) == (b.Workload == nil) &&
 		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
+}
+
+// newNumbers reports whether two statuses differ at most in the numbers of a wish by load.
+func newNumbers(a, b store.Status) bool {
+	if a.Scale == nil || b.Scale == nil {
+		return false
+	}
+	was, is := *a.Scale, *b.Scale
+	for _, s := range []*store.Scale{&was, &is} {
+		s.Wish, s.Asks, s.Wishes, s.Numbers, s.At, s.Pace = 0, 0, nil, nil, time.Time{}, nil
+	}
+	a.Scale, b.Scale = &was, &is
+	return reflect.DeepEqual(a, b)
 }
 
 // groupOf returns the group of a key, as far as the content shows it.
