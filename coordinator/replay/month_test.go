@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// month is a month of a shard with 500 instances in groups of one size, of which each instance fails
-// once in two weeks. If the groups follow their load, it goes up and down each day.
+// month is a past of 500 instances in groups of one size, each of which fails once in two weeks. If
+// the groups follow their load, that goes up and down each day.
 func month(span time.Duration, groups int, scaled bool) (review.Input, []store.Group) {
 	each := 500 / groups
 	var all []store.Group
