@@ -60,6 +60,9 @@ type Change struct {
 	Deleted bool
 	// Same is set if only a report's numbers, a turn or a join changed: nothing that others act on.
 	Same bool
+	// Numbers is set if nothing is new in a group's status but the numbers of a wish by load. Readers
+	// show them, but no plan that sees them decides anything else.
+	Numbers bool
 	// Alive is the former value of an alive key, if it existed.
 	Alive *store.Alive
 }

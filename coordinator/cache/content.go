@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -97,11 +99,16 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 		return change, true
 	}
 	before, reported := c.Reports[name]
+	status := c.Status[name].Record
 	if !c.put(keys, e.KV) {
 		return Change{}, false
 	}
 	if kind == store.KindReports && reported {
-		change.Same = sameVerdict(before.Record, c.Reports[name].Record)
+		now := c.Reports[name]
+		change.Same = sameVerdict(&before.Record, &now.Record)
+	}
+	if kind == store.KindStatus {
+		change.Numbers = newNumbers(status, c.Status[name].Record)
 	}
 	switch {
 	case kind == store.KindGone:
@@ -112,15 +119,42 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	return change, true
 }
 
+// ApplyReport writes a report that need not be decoded, as Apply does with one that must be. The
+// caller sets the revision.
+func (c *Content) ApplyReport(v store.Versioned[store.Report]) Change {
+	name := v.Record.Instance
+	before, reported := c.Reports[name]
+	use(&v.Record.BootID, c.Alive[name].Record.BootID)
+	c.Reports[name] = v
+	c.readable(v.Key)
+	return Change{
+		Kind: store.KindReports, Name: name, Group: c.groupOf(store.KindReports, name),
+		Same: reported && sameVerdict(&before.Record, &v.Record),
+	}
+}
+
 // sameVerdict reports whether two reports agree in everything that others act on. An optional check
 // counts too: it may tell the planner that a workload is idle (BUSY-1).
-func sameVerdict(a, b store.Report) bool {
+func sameVerdict(a, b *store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
 		a.Upgrade.Same(b.Upgrade) && a.Stopped == b.Stopped && a.Agent == b.Agent &&
 		slices.EqualFunc(a.Checks, b.Checks, store.CheckReport.Same) &&
 		(a.Workload == nil) == (b.Workload == nil) &&
 		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
+}
+
+// newNumbers reports whether two statuses differ at most in the numbers of a wish by load.
+func newNumbers(a, b store.Status) bool {
+	if a.Scale == nil || b.Scale == nil {
+		return false
+	}
+	was, is := *a.Scale, *b.Scale
+	for _, s := range []*store.Scale{&was, &is} {
+		s.Wish, s.Asks, s.Wishes, s.Numbers, s.At, s.Pace = 0, 0, nil, nil, time.Time{}, nil
+	}
+	a.Scale, b.Scale = &was, &is
+	return reflect.DeepEqual(a, b)
 }
 
 // groupOf returns the group of a key, as far as the content shows it.
@@ -226,12 +260,18 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	}
 	if err != nil {
 		c.spoil(kv, err)
+		delete(c.Missing, kv.Key)
 	} else {
-		delete(c.Unreadable, kv.Key)
-		delete(c.Spoiled, kv.Key)
+		c.readable(kv.Key)
 	}
-	delete(c.Missing, kv.Key)
 	return true
+}
+
+// readable forgets what was wrong with a key.
+func (c *Content) readable(key string) {
+	delete(c.Unreadable, key)
+	delete(c.Spoiled, key)
+	delete(c.Missing, key)
 }
 
 func (c *Content) takeShard(v store.Versioned[store.Shard]) {

@@ -50,6 +50,38 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	}
 }
 
+// The numbers of a wish, which the planner has just written, are no reason to plan the group again,
+// unless something else is new as well. Their timers run.
+//
+// proves AUTO-2
+func TestNumbersOfAWishAreNotPlannedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	w.takeAll()
+	wish := store.ScaleWish{Size: 4, Counts: store.Timer{Start: w.now, For: store.Duration(5 * time.Minute)}}
+	status := store.Status{Schema: store.Schema, Group: "web", Scale: &store.Scale{Size: 4, Wish: 4}}
+	for i, write := range []struct {
+		change  func()
+		planned bool
+	}{
+		{func() {}, true},
+		{func() { status.Scale.Wish, status.Scale.Wishes = 3, []store.ScaleWish{wish} }, false},
+		{func() { status.Scale.At, status.Scale.Wish = w.now, 2 }, false},
+		{func() { status.Scale.At, status.Scale.Size = w.now.Add(1), 3 }, true},
+	} {
+		write.change()
+		w.put(keys.Status("web"), status)
+		if got := w.takeAll(); slices.Contains(got, "web") != write.planned {
+			t.Errorf("status %d: planned %q", i, got)
+		}
+		w.pass(time.Second)
+	}
+	due := w.evidence.Snapshot(w.content, []string{"web"}).Groups[0].Due
+	if at := due[wish.TimerName()]; !at.Equal(epoch.Add(time.Second + 5*time.Minute)) {
+		t.Errorf("the wish counts until %s: %v", at, due)
+	}
+}
+
 // A new leader, and one that was disturbed, plans a large shard bit by bit too: an event in between
 // does not wait for all of it.
 //

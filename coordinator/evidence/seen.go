@@ -78,6 +78,10 @@ func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 			e.seeLoad(c, change)
 			continue
 		}
+		if change.Numbers {
+			e.seeStatus(c, change.Name, false) // the wishes have timers
+			continue
+		}
 		e.dirty[change.Group] = true
 		if provider := e.take(c, change); provider != "" {
 			suspects = append(suspects, provider)

@@ -113,7 +113,6 @@ func (d *scaler) showNumbers(was *store.Scale, wish scale.Wish) {
 	}
 	pace := d.timer(scalePace)
 	s.Pace, s.Numbers, s.At = &pace, wish.Numbers, d.now.UTC()
-	d.wake(d.now.Add(scalePace))
 }
 
 // state is what the next step depends on, by the clock. It takes timers that have ended out of
@@ -211,6 +210,7 @@ func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	// a tenth more, so that a wish that stands need not be written at each look, and at least as much
 	// that it is renewed before it ends
 	now := store.ScaleWish{Size: size, Counts: d.timer(window + max(window/10, 2*scalePace))}
+	d.wake(d.now.Add(now.Counts.For.D()))
 	if last := len(kept) - 1; last >= 0 && kept[last].Size == size {
 		if due := d.ends(d.g.Due, kept[last].TimerName(), &kept[last].Counts); due.Sub(d.now) > window {
 			return kept

@@ -222,34 +222,3 @@ func firstShrink(t *testing.T, in review.Input, groups ...store.Group) (first, s
 	}
 	return 0, p.skipped
 }
-
-// month is a month of 500 instances in twenty groups, of which each fails once in two weeks.
-func month(days int) (review.Input, []store.Group) {
-	var groups []store.Group
-	for i := range 20 {
-		groups = append(groups, group(fmt.Sprintf("g%d", i), 25))
-	}
-	p := newPast(time.Duration(days)*24*time.Hour, groups...)
-	for i := range days*24*60/40 - 2 {
-		g := groups[i%20]
-		p.dies(g.Name, (i/20)%25, time.Duration(i)*40*time.Minute+time.Hour, time.Duration(20+i%40)*time.Second)
-	}
-	return p.finish(groups...), groups
-}
-
-// BenchmarkMonth plays 30 days of a shard with 500 instances, twice.
-//
-// proves AUTO-4
-func BenchmarkMonth(b *testing.B) {
-	in, groups := month(30)
-	for b.Loop() {
-		res, err := Play(b.Context(), Input{
-			Past: in, Groups: groups, Control: groups, Settings: store.DefaultShardSettings(), Seed: 1,
-			Progress: func(time.Duration) {},
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(res.Groups[0].Control.Replaced), "replaced")
-	}
-}

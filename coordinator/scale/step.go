@@ -38,8 +38,6 @@ func Step(spec *store.ScaleSpec, wish Wish, s State) (size int, stays store.Scal
 		return s.Size, store.ScaleWindowDown
 	case !s.MayShrink:
 		return s.Size, store.ScaleRateDown
-	case spec.Within(wish.Settling) >= s.Size:
-		return s.Size, store.ScaleSettling
 	}
 	to := max(wanted, s.Largest, spec.Within(wish.Settling))
 	if next := s.Size - max(1, spec.Down.Step.Up(s.Size)); next > to {

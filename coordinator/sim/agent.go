@@ -58,8 +58,8 @@ type agent struct {
 	said       store.Report // as last persisted
 	works      bool         // as last counted
 	host       store.HostReport
-	shares     []map[string]float64 // shares of its group's load, by metric, as last measured
-	unmeasured bool                 // it reports no load
+	shares     []share // of its group's load, as last measured
+	unmeasured bool    // it reports no load
 }
 
 // illness says why an agent's checks fail, and what would cure it.
@@ -237,7 +237,7 @@ func (a *agent) report() {
 	a.said = now
 	now.Host = a.host
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
-	a.w.put(a.w.keys.Report(a.m.ID), now, 0)
+	a.w.putReport(now)
 	a.touch()
 }
 

@@ -108,7 +108,7 @@ func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, 
 	return rev, err
 }
 
-func pick(first bool, a, b time.Duration) time.Duration {
+func pick[T any](first bool, a, b T) T {
 	if first {
 		return a
 	}

@@ -56,7 +56,7 @@ func (c *cloud) create(rec store.Instance, most time.Duration, answer func(provi
 	req := machineOf(rec.ID, rec.Group, rec.Zone)
 	req.Template.Spot = rec.Spec.Spot
 	c.Create(req, most, func(m *fake.Machine) {
-		c.w.agents[m.ID] = newAgent(c, m, rec.Spec, rec.Template)
+		c.w.addAgent(newAgent(c, m, rec.Spec, rec.Template))
 	}, answer)
 }
 
@@ -111,7 +111,7 @@ func (c *cloud) ends(m *fake.Machine, _ fake.Down) (busy bool) {
 // observe reports what happened to a machine to the observer.
 func (c *cloud) observe(e fake.Event, m *fake.Machine) {
 	if e == fake.Removed {
-		delete(c.w.agents, m.ID)
+		c.w.dropAgent(m.ID)
 	}
 	c.w.stir(m.ID)
 	if c.w.cfg.Observer.Machine != nil {

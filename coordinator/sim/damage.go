@@ -11,7 +11,7 @@ func (w *World) Lose(keys ...string) Lost {
 	var writes []store.Write
 	for _, key := range keys {
 		if c, there := w.db.cells[key]; there {
-			lost = append(lost, c.kv)
+			lost = append(lost, c.whole())
 			writes = append(writes, store.Delete(key))
 		}
 	}
@@ -25,7 +25,7 @@ func (w *World) Corrupt(keys ...string) Lost {
 	var lost Lost
 	for _, key := range keys {
 		if c, there := w.db.cells[key]; there {
-			lost = append(lost, c.kv)
+			lost = append(lost, c.whole())
 			w.Spoil(key)
 		}
 	}

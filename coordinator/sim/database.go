@@ -20,10 +20,19 @@ type database struct {
 	unheard  bool          // gateways do not see that leases end
 }
 
-// cell is a key with the value that it was last decoded to.
+// cell is a key with the record that its value was last decoded to. A report has no value until one
+// is asked for: worlds write them far more often than anything reads their bytes.
 type cell struct {
 	kv     store.KV
 	record any
+}
+
+// whole returns the key with its value.
+func (c *cell) whole() store.KV {
+	if v, ok := c.record.(store.Versioned[store.Report]); ok && c.kv.Value == nil {
+		c.kv.Value = store.Encode(v.Record)
+	}
+	return c.kv
 }
 
 func newDatabase() database { return database{cells: map[string]*cell{}, rev: 1} }
@@ -95,10 +104,29 @@ func (w *World) write(writes []store.Write) store.Revision {
 	return d.rev
 }
 
+// putReport writes the report of an agent. The leader's cache shares the record, since encoding and
+// decoding one took most of the time of a world with loads.
+func (w *World) putReport(r store.Report) {
+	d := &w.db
+	d.rev++
+	v := store.Versioned[store.Report]{Record: r, Key: w.keys.Report(r.Instance), Created: d.rev, Modified: d.rev}
+	if old, had := d.cells[v.Key]; had {
+		v.Created = old.kv.Created
+	}
+	c := &cell{kv: store.KV{Key: v.Key, Created: v.Created, Modified: v.Modified}, record: v}
+	d.cells[v.Key] = c
+	if w.cfg.Observer.Changed != nil {
+		w.cfg.Observer.Changed(w.Now(), store.Event{KV: c.whole()})
+	}
+	if w.leader != nil {
+		w.leader.committed(batch{report: &v, rev: d.rev})
+	}
+}
+
 // spread passes changes to the watchers: the leader's cache and the gateways.
 func (w *World) spread(events []store.Event) {
 	if w.leader != nil {
-		w.leader.committed(events, w.db.rev)
+		w.leader.committed(batch{events: events, rev: w.db.rev})
 	}
 	for _, e := range events {
 		kind, name, _ := w.keys.Split(e.KV.Key)
@@ -145,7 +173,7 @@ func Read[T any](w *World, key string) store.Versioned[T] {
 // Value returns the value of a key; nil if there is no such key.
 func (w *World) Value(key string) []byte {
 	if c, there := w.db.cells[key]; there {
-		return c.kv.Value
+		return c.whole().Value
 	}
 	return nil
 }
@@ -167,7 +195,7 @@ func (w *World) Names(kind string) []string {
 func (w *World) listing() store.Listing {
 	l := store.Listing{Revision: w.db.rev, KVs: make([]store.KV, 0, len(w.db.cells))}
 	for _, c := range w.db.cells {
-		l.KVs = append(l.KVs, c.kv)
+		l.KVs = append(l.KVs, c.whole())
 	}
 	slices.SortFunc(l.KVs, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
 	return l

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -161,18 +162,18 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 func (w *World) SpoilTemplate(hash string, flaw Flaw) {
 	w.note("template %s is bad: %s", hash, flaw)
 	w.bad[hash] = flaw
-	for _, id := range w.agentIDs() {
-		w.agents[id].report()
-		w.agents[id].touch()
+	for _, a := range w.agentsInOrder() {
+		a.report()
+		a.touch()
 	}
 }
 
 // MendTemplate takes that back for machines whose agents connect.
 func (w *World) MendTemplate(hash string) {
 	delete(w.bad, hash)
-	for _, id := range w.agentIDs() {
-		w.agents[id].report()
-		w.agents[id].touch()
+	for _, a := range w.agentsInOrder() {
+		a.report()
+		a.touch()
 	}
 }
 
@@ -182,11 +183,17 @@ func (w *World) StuckHooks(percent int) { w.stuckHooks = percent }
 // LoseAnswers sets the percentage of the leader's commits that take effect without an answer.
 func (w *World) LoseAnswers(percent int) { w.lost = percent }
 
-func (w *World) agentIDs() []string {
-	ids := make([]string, 0, len(w.agents))
-	for id := range w.agents {
-		ids = append(ids, id)
+func (w *World) agentsInOrder() []*agent {
+	if w.inOrder == nil {
+		w.inOrder = slices.SortedFunc(maps.Values(w.agents),
+			func(a, b *agent) int { return strings.Compare(a.m.ID, b.m.ID) })
 	}
-	slices.SortFunc(ids, strings.Compare)
-	return ids
+	return w.inOrder
+}
+
+func (w *World) addAgent(a *agent) { w.agents[a.m.ID], w.inOrder = a, nil }
+
+func (w *World) dropAgent(id string) {
+	delete(w.agents, id)
+	w.inOrder = nil
 }

@@ -43,8 +43,8 @@ func (w *World) KillReplica(back time.Duration) {
 func (w *World) stopReplica(r *replica, back time.Duration) {
 	r.up = false
 	life := r.life
-	for _, id := range w.agentIDs() {
-		if a := w.agents[id]; a.open && a.replica == r {
+	for _, a := range w.agentsInOrder() {
+		if a.open && a.replica == r {
 			a.orphaned()
 		}
 	}
@@ -93,9 +93,9 @@ func (w *World) FreezeLeader(d, skew time.Duration) {
 	t.frozen = w.clock + d
 	r := t.replica
 	r.frozen = t.frozen
-	for _, id := range w.agentIDs() {
+	for _, a := range w.agentsInOrder() {
 		// a report that is not acknowledged within an interval is sent elsewhere (DET-14)
-		if a := w.agents[id]; a.open && a.replica == r {
+		if a.open && a.replica == r {
 			a.foresee(a.interval+w.chance.upTo(a.interval), func() {
 				if w.clock < r.frozen {
 					a.orphaned()
@@ -180,8 +180,8 @@ func (w *World) StopEtcd(d time.Duration, drops int) {
 		for _, r := range w.liveReplicas() {
 			w.publish(r)
 		}
-		for _, id := range w.agentIDs() {
-			w.agents[id].afterOutage(d)
+		for _, a := range w.agentsInOrder() {
+			a.afterOutage(d)
 		}
 		if drops > 0 {
 			w.LoseLeases(drops, w.chance.happens(50))

@@ -29,6 +29,9 @@ type load struct {
 	direction   int // of the last change of size
 }
 
+// share is an instance's share of the load of its group.
+type share struct{ cpu, memory, network float64 }
+
 // LoadResult says how the size of a group followed its load.
 type LoadResult struct {
 	Below    time.Duration // time in which the load of each serving instance was above the target and its tolerance
@@ -93,8 +96,8 @@ func (w *World) nextNumber() (next time.Time) {
 // Mute makes the agents of a group report no load until the next SetLoad.
 func (w *World) Mute(group string) {
 	w.followed(group).told = false
-	for _, id := range w.agentIDs() {
-		if a := w.agents[id]; a.m.Group() == group && a.m.Running() {
+	for _, a := range w.agentsInOrder() {
+		if a.m.Group() == group && a.m.Running() {
 			a.shares = nil
 			a.tellLoad()
 		}
@@ -130,28 +133,26 @@ func (w *World) bearLoad(group string) {
 	w.bearNext(group, l)
 	l.tick++
 	var serving, machines int
-	var ids []string
-	for _, id := range w.agentIDs() {
-		a := w.agents[id]
+	var telling []*agent
+	for _, a := range w.agentsInOrder() {
 		if a.m.Group() != group || !a.m.Running() {
 			continue
 		}
-		ids = append(ids, id)
-		if machines++; w.Serves(id) {
+		telling = append(telling, a)
+		if machines++; a.serves() {
 			serving++
 		}
 	}
 	if !l.told {
-		ids = nil
+		telling = nil
 	}
-	for i, id := range ids {
-		a := w.agents[id]
-		share := map[string]float64{store.MetricCPU: 1, store.MetricMemory: l.at(w.clock, store.MetricMemory)}
-		if w.Serves(id) {
-			share[store.MetricCPU] = max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving)))
-			share[store.MetricNetwork] = l.at(w.clock, store.MetricNetwork) / float64(serving)
-		}
-		a.shares = append(a.shares, share)
+	idle := share{cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
+	busy := share{
+		cpu:    max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
+		memory: idle.memory, network: l.at(w.clock, store.MetricNetwork) / float64(serving),
+	}
+	for i, a := range telling {
+		a.shares = append(a.shares, pick(a.serves(), busy, idle))
 		a.shares = a.shares[max(0, len(a.shares)-int(loadMean/w.cfg.LoadEvery)):]
 		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 {
 			a.tellLoad()
@@ -171,16 +172,16 @@ func (a *agent) tellLoad() {
 		window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
 		for _, share := range a.shares {
 			n := float64(len(a.shares))
-			window.CPUPercent += share[store.MetricCPU] / n
-			window.MemoryPercent += share[store.MetricMemory] / n
-			window.NetworkSent += uint64(share[store.MetricNetwork] * 1e6 * a.w.cfg.LoadEvery.Seconds())
+			window.CPUPercent += share.cpu / n
+			window.MemoryPercent += share.memory / n
+			window.NetworkSent += uint64(share.network * 1e6 * a.w.cfg.LoadEvery.Seconds())
 		}
 		window.CPUIdle, window.NetworkIdle = window.CPUPercent == 0, window.NetworkSent == 0
 		a.host.Windows = []store.HostWindow{window}
 	}
 	rec := a.said
 	rec.Received, rec.Sent, rec.Epoch, rec.Host = a.w.Now(), a.w.Now(), a.epoch, a.host
-	a.w.put(a.w.keys.Report(a.m.ID), rec, 0)
+	a.w.putReport(rec)
 }
 
 // followSize measures how the size follows the load.

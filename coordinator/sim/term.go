@@ -49,9 +49,10 @@ type term struct {
 	wakes     alarm         // the next step, for a plan
 }
 
-// batch is what one commit changed.
+// batch is what one commit changed: some keys, or the report of an agent.
 type batch struct {
 	events []store.Event
+	report *store.Versioned[store.Report]
 	rev    store.Revision
 }
 
@@ -121,8 +122,8 @@ func (t *term) after(d time.Duration, routine bool, do func()) {
 }
 
 // committed takes the changes of a commit; the cache shows them a moment later.
-func (t *term) committed(events []store.Event, rev store.Revision) {
-	t.feed = append(t.feed, batch{events, rev})
+func (t *term) committed(b batch) {
+	t.feed = append(t.feed, b)
 	t.deliverAfter(t.w.chance.upTo(watchLag))
 }
 
@@ -152,6 +153,9 @@ func (t *term) deliver() {
 	}
 	var changes []cache.Change
 	for _, b := range feed {
+		if b.report != nil {
+			changes = append(changes, t.content.ApplyReport(*b.report))
+		}
 		for _, e := range b.events {
 			if c, ok := t.content.Apply(t.w.keys, e); ok {
 				changes = append(changes, c)

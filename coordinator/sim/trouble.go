@@ -93,7 +93,7 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	w.note("a machine %s appears that no one asked for", id)
 	m := c.Plant(machineOf(id, g.Name, zone))
 	a := newAgent(c, m, g.InstanceSpec(), g.InstanceSpec().TemplateHash())
-	w.agents[id] = a
+	w.addAgent(a)
 	if a.mute = speaks <= 0; a.mute {
 		return
 	}
@@ -131,7 +131,7 @@ func (w *World) Calm() {
 		b.deafUntil, b.slowUntil, b.liesUntil, b.disliked = 0, 0, 0, ""
 	}
 	w.lost, w.stuckHooks, w.interferes, w.balancersFail = 0, 0, 0, 0
-	for _, id := range w.agentIDs() {
-		w.Return(id)
+	for _, a := range w.agentsInOrder() {
+		w.Return(a.m.ID)
 	}
 }

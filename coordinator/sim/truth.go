@@ -58,5 +58,7 @@ func (w *World) Machine(id string) (Machine, bool) {
 // and its checks pass, whether or not a coordinator knows.
 func (w *World) Serves(id string) bool {
 	a := w.agents[id]
-	return a != nil && a.m.Running() && a.up && !a.retired && a.passing()
+	return a != nil && a.serves()
 }
+
+func (a *agent) serves() bool { return a.m.Running() && a.up && !a.retired && a.passing() }

@@ -31,6 +31,7 @@ type World struct {
 	clouds     []*cloud
 	balancers  map[string]*traffic
 	agents     map[string]*agent // by instance
+	inOrder    []*agent          // the same in order of instance; nil: to be sorted again
 	bad        map[string]Flaw   // templates by hash
 	orders     int
 	lost       int // percentage of commits whose answers get lost
