@@ -156,7 +156,7 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 		w.put(keys.Status("web"), store.Status{
 			Schema: store.Schema, Group: "web",
 			Rollout: &store.Rollout{Stalls: timer(c.ago)},
-			Breaker: &store.Breaker{Doubt: timer(c.ago), Next: timer(c.ago)},
+			Breaker: &store.Breaker{Doubt: timer(c.ago), NextProbe: timer(c.ago)},
 		})
 		w.lead()
 		g := w.group("web")

@@ -70,7 +70,7 @@ func TestWhatHelpsABackupThatFails(t *testing.T) {
 	for full, want := range map[bool]string{true: "free space on that disk", false: "correct --backup-dir"} {
 		st := usual()
 		st.Backup.Record.Failure = &store.BackupFailure{By: "b", At: noon, Why: "it fails", Full: full}
-		if found := backupProblems(st, noon); len(found) != 1 || !strings.HasPrefix(found[0].Next.String(), want) {
+		if found := backupProblems(st, noon); len(found) != 1 || !strings.HasPrefix(found[0].Remedies.String(), want) {
 			t.Errorf("full %t: %+v", full, found)
 		}
 	}
