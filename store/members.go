@@ -23,6 +23,7 @@ type Member struct {
 	Learner  bool   `json:"learner,omitempty"`
 	NoLeader bool   `json:"no_leader,omitempty"` // it knows of no leader: there is no quorum
 	Size     int64  `json:"size,omitempty"`      // of its database, in bytes
+	Used     int64  `json:"used,omitempty"`      // of Size; the rest waits for new data
 	Quota    int64  `json:"quota,omitempty"`     // for Size; 0: it does not say
 	Full     bool   `json:"full,omitempty"`      // it rejects writes because its space is used up
 	Corrupt  bool   `json:"corrupt,omitempty"`   // its data differs from the other members'

@@ -202,8 +202,10 @@ func TestWhichEventOfAzureEndsTheMachine(t *testing.T) {
 		events, why string
 		left        time.Duration
 	}{
-		{events(late, soon), "soon", 10 * time.Minute}, {events(soon, late), "soon", 10 * time.Minute},
-		{events(late), "late", time.Hour}, {events(late, now, soon), "now", 0},
+		{events(late, soon), "soon", 10 * time.Minute},
+		{events(soon, late), "soon", 10 * time.Minute},
+		{events(late), "late", time.Hour},
+		{events(late, now, soon), "now", 0},
 	} {
 		s := newService(t, azureAnswers(c.events))
 		began := time.Now()

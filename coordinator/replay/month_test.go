@@ -62,7 +62,8 @@ func BenchmarkMonth(b *testing.B) {
 		groups int
 		scaled bool
 	}{
-		{"20 groups of 25", 20, false}, {"20 groups of 25 that follow load", 20, true},
+		{"20 groups of 25", 20, false},
+		{"20 groups of 25 that follow load", 20, true},
 		{"5 groups of 100 that follow load", 5, true},
 	} {
 		b.Run(shape.name, func(b *testing.B) {

@@ -131,7 +131,7 @@ func ask(ctx context.Context, cfg Config, address string) answer {
 	mu.Unlock()
 	a.id = st.Header.MemberId
 	a.member.Version, a.member.Learner, a.member.NoLeader = st.Version, st.IsLearner, st.Leader == 0
-	a.member.Size, a.member.Quota = st.DbSize, st.DbSizeQuota
+	a.member.Size, a.member.Used, a.member.Quota = st.DbSize, st.DbSizeInUse, st.DbSizeQuota
 	for _, e := range st.Errors {
 		a.member.Full = a.member.Full || strings.Contains(e, "NOSPACE")
 		a.member.Corrupt = a.member.Corrupt || strings.Contains(e, "CORRUPT")

@@ -32,7 +32,7 @@ func TestMembersAreAsked(t *testing.T) {
 	}
 	up := found.All[0]
 	if up.Down != "" || up.Name == "" || !strings.HasPrefix(up.Version, "3.7.") || up.Size == 0 || up.Quota == 0 ||
-		up.NoLeader || up.Remote || !up.Plain {
+		up.Used == 0 || up.Used > up.Size || up.NoLeader || up.Remote || !up.Plain {
 		t.Errorf("the member: %+v", up)
 	}
 	if down := found.All[1]; !strings.Contains(down.Down, "refused") {
