@@ -339,7 +339,7 @@ func TestTheRootSaysWhatWasHealed(t *testing.T) {
 		}
 		said := map[string]string{}
 		for _, f := range root.fields {
-			said[string(f.Key)] = f.Value.Emit()
+			said[string(f.Key)] = f.Value.String()
 		}
 		for field, want := range c.want {
 			if said[field] != want {

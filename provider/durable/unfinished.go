@@ -66,7 +66,7 @@ func removeDead(path string, now time.Time) error {
 		return err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil //nolint:nilerr // it has a writer, or there are no locks here
+		return nil // it has a writer, or there are no locks here
 	}
 	return os.Remove(path)
 }
