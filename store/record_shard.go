@@ -362,6 +362,7 @@ func EndedAgain(before []PartEnds, end PartEnds) []PartEnds {
 	for _, e := range before {
 		switch {
 		case end.Last.Sub(e.Last) >= EndedFor: // forgotten
+		case e.Last.Sub(end.Last) > time.Minute: // by a clock that was set back since
 		case e.Part == end.Part:
 			end.Times, end.Since = e.Times+1, e.Since
 		default:

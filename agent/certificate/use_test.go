@@ -252,7 +252,7 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 		h.SetTrust(&protocol.Trust{})
 		h.SetTrust(&protocol.Trust{Authorities: make([][]byte, 100)})
 		synctest.Wait()
-		if h.Status() != before || h.log.count("trust from a coordinator is of no use") != 2 {
+		if h.Status() != before || h.log.count("a coordinator sent unusable trust") != 2 {
 			t.Errorf("after trust of no use: %+v, %s", h.Status(), h.log.all())
 		}
 		h.Accept(h.answer(request, month))

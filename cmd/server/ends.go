@@ -16,10 +16,18 @@ import (
 // longestWhy is how much is kept of why a part ended, and of what the operator can do, in bytes.
 const longestWhy = 300
 
+// mostPending bounds how many ends wait for the disk.
+const mostPending = 100
+
 // ends records in the data directory which parts ended by themselves, for the replica, which
-// announces it. A record that cannot be written or read costs no more than that.
+// announces it. A record that cannot be written or read costs no more than that, and nothing waits
+// for a disk that hangs.
 type ends struct {
-	mu    sync.Mutex
+	mu      sync.Mutex
+	pending []store.PartEnds
+	writing bool
+	done    sync.WaitGroup
+
 	place Place
 	log   *slog.Logger
 	now   func() time.Time
@@ -29,15 +37,40 @@ type ends struct {
 func (e *ends) add(part, why, next string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end := store.PartEnds{
+	if len(e.pending) == mostPending {
+		e.log.Warn("status will not know that a part of the server ended: the disk hangs", "part", part)
+		return
+	}
+	e.pending = append(e.pending, store.PartEnds{
 		Part: part, Last: e.now().UTC().Truncate(time.Second), Why: clip(why), Next: clip(next),
+	})
+	if !e.writing {
+		e.writing = true
+		e.done.Go(e.write)
 	}
-	text, err := json.MarshalIndent(store.EndedAgain(e.place.ended(), end), "", "  ")
-	if err == nil {
-		err = durable.Replace(e.place.ends(), append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		e.log.Warn("status will not know that a part of the server ended", "part", part, "error", err)
+}
+
+// write records all that is pending.
+func (e *ends) write() {
+	for {
+		e.mu.Lock()
+		all := e.pending
+		e.pending, e.writing = nil, len(all) > 0
+		e.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		ended := e.place.ended()
+		for _, end := range all {
+			ended = store.EndedAgain(ended, end)
+		}
+		text, err := json.MarshalIndent(ended, "", "  ")
+		if err == nil {
+			err = durable.Replace(e.place.ends(), append(text, '\n'), 0o600)
+		}
+		if err != nil {
+			e.log.Warn("status will not know that a part of the server ended", "part", all[0].Part, "error", err)
+		}
 	}
 }
 

@@ -25,9 +25,12 @@ func TestEndsOfParts(t *testing.T) {
 	}
 	began := now
 	e.add("replica", "exit status 2", "")
+	e.done.Wait()
 	now = now.Add(store.EndedFor - time.Second)
 	e.add("member", "signal: killed\nit may have run out of memory", "look")
+	e.done.Wait()
 	e.add("replica", strings.Repeat("€", longestWhy), "")
+	e.done.Wait()
 	all := p.ended()
 	if len(all) != 2 {
 		t.Fatalf("%+v", all)
@@ -43,6 +46,7 @@ func TestEndsOfParts(t *testing.T) {
 	}
 	now = now.Add(store.EndedFor)
 	e.add("member", "exit status 1", "")
+	e.done.Wait()
 	if all := p.ended(); len(all) != 1 || all[0].Times != 1 || all[0].Since != now {
 		t.Errorf("after a day: %+v", all)
 	}
@@ -50,11 +54,13 @@ func TestEndsOfParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.add("member", "exit status 1", "")
+	e.done.Wait()
 	if all := p.ended(); len(all) != 1 || log.Len() > 0 {
 		t.Errorf("after a file that could not be read: %+v\n%s", all, log.String())
 	}
 	e.place.Dir += "/none"
 	e.add("member", "exit status 1", "")
+	e.done.Wait()
 	if !strings.Contains(log.String(), "status will not know") {
 		t.Errorf("the log: %s", log.String())
 	}

@@ -44,7 +44,7 @@ func dependencies(t *testing.T, file string) (names []string) {
 // What a coordinator takes from the file of --providers, dev takes as well: a group that works with
 // one works with the other.
 func TestDevTakesAllThatItsFileNames(t *testing.T) {
-	own := []string{"Agents", "Listen", "Register"} // of a coordinator alone, and from no file
+	own := []string{"Agents", "Ended", "Listen", "Register"} // of a coordinator alone, and from no file
 	dev, all := dependencies(t, "dev.go"), dependencies(t, "coordinator.go")
 	if !slices.Contains(all, "Balancers") || !slices.Contains(all, "Providers") {
 		t.Fatalf("a coordinator has %v: the test sees nothing", all)

@@ -100,14 +100,16 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	}
 	before, reported := c.Reports[name]
 	status := c.Status[name].Record
+	intact := c.intact(e.KV.Key)
 	if !c.put(keys, e.KV) {
 		return Change{}, false
 	}
-	if kind == store.KindReports && reported {
+	intact = intact && c.intact(e.KV.Key) // that a key is damaged, or no longer, is news
+	if kind == store.KindReports && reported && intact {
 		now := c.Reports[name]
 		change.Same = sameVerdict(&before.Record, &now.Record)
 	}
-	if kind == store.KindStatus {
+	if kind == store.KindStatus && intact {
 		change.Numbers = newNumbers(status, c.Status[name].Record)
 	}
 	switch {
@@ -265,6 +267,13 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		c.readable(kv.Key)
 	}
 	return true
+}
+
+// intact reports whether nothing is known to be wrong with a key.
+func (c *Content) intact(key string) bool {
+	_, unreadable := c.Unreadable[key]
+	_, missing := c.Missing[key]
+	return !unreadable && !missing
 }
 
 // readable forgets what was wrong with a key.

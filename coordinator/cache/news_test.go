@@ -92,3 +92,29 @@ func TestNumbersOfAWish(t *testing.T) {
 		}
 	}
 }
+
+// That a value is damaged, or repaired, is news, though the record in force stays the same.
+//
+// proves SAFE-16
+func TestDamageIsNews(t *testing.T) {
+	c := cache.NewContent()
+	status := store.Encode(store.Status{Schema: store.Schema, Group: "web", Scale: &store.Scale{Size: 4}})
+	report := store.Encode(store.Report{Schema: store.Schema, Instance: "web-0", BootID: "b"})
+	c.Take(keys, []store.KV{
+		{Key: keys.Instance("web-0"), Value: store.Encode(store.Instance{Schema: store.Schema, ID: "web-0", Group: "web"})},
+		{Key: keys.Status("web"), Value: status}, {Key: keys.Report("web-0"), Value: report},
+	})
+	for i, v := range []struct {
+		status, report []byte
+		news           bool
+	}{
+		{status, report, false}, {[]byte("{"), []byte("{"), true}, {status, report, true}, {status, report, false},
+	} {
+		for key, value := range map[string][]byte{keys.Status("web"): v.status, keys.Report("web-0"): v.report} {
+			change, ok := c.Apply(keys, store.Event{KV: store.KV{Key: key, Value: value, Modified: store.Revision(i + 2)}})
+			if news := !change.Same && !change.Numbers; !ok || news != v.news {
+				t.Errorf("%d: %s: %+v, want news: %v", i, key, change, v.news)
+			}
+		}
+	}
+}

@@ -49,10 +49,11 @@
 //	fleet.go     members and slots as they will be after the actions chosen so far, and their counts
 //	draft.go     what is decided: actions, blocked work, notes; the steps that every decider takes
 //
-// A decider is a type of its own with the draft in it, named like its file: healing, roll,
-// traffic. It keeps what only it writes. In its methods d is the decider: d.step and d.block are
-// the draft's, and d.budget.mayCreate asks another decider. Methods of view and fleet decide
-// nothing. Budgets are counted on the fleet, hence from phases alone.
+// Most deciders are a type of their own with the draft in it, in the file of their subject:
+// healing, roll, traffic. Some files add methods to the type of another file. A decider keeps what
+// only it writes. In its methods d is the decider: d.step and d.block are the draft's, and
+// d.budget.mayCreate asks another decider. Methods of view and fleet decide nothing. Budgets are
+// counted on the fleet, hence from phases alone.
 //
 // # Invariants
 //

@@ -3,11 +3,21 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
+
+// restarting is a member that is being stopped for a restart; called is the token of the restart that
+// the provider has carried out.
+func restarting(v store.Verdict, level, called string) func(*member) {
+	return func(m *member) {
+		m.judgment.Verdict, m.Record.Phase, m.phase, m.Calls.Restarted = v, store.Stopping, store.Stopping, called
+		m.Record.Restart = &store.Restart{Level: level, Token: "r"}
+	}
+}
 
 // A failure is counted once against its slot, with what it was. From flap.failures within the
 // window on each makes the slot wait, for longer each time, until it is given up.
@@ -107,9 +117,12 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			slot: store.Slot{Template: "before"},
 			is:   func(m *member) { m.judgment.Verdict, m.AliveGone = store.Lost, lostAt }, counts: true,
 		},
-		"stopped for a restart: its template has not run yet": {
-			is: func(m *member) { m.judgment.Verdict, m.Record.Phase = store.Stuck, store.Stopping }, counts: true,
+		"to be restarted by the provider: its template has not run yet": {
+			is: restarting(store.Stuck, store.RestartMachine, ""), counts: true,
 		},
+		"restarted by the provider, and not back": {is: restarting(store.Stuck, store.RestartMachine, "r"), counts: true},
+		"dead while it was to be restarted":       {is: restarting(store.Dead, store.RestartMachine, ""), counts: true},
+		"its agent was to restart the workload":   {is: restarting(store.Stuck, store.RestartWorkload, ""), counts: true},
 		"restarted, and it does not come back": {
 			is: func(m *member) { m.judgment.Verdict, m.Record.Phase = store.Stuck, store.Starting }, counts: true,
 		},
@@ -158,7 +171,7 @@ func TestWhatAFailureDoesToItsSlot(t *testing.T) {
 			if m.judgment.Verdict == store.Lost {
 				want.LostSince = lostAt.UTC()
 			}
-			if m.Record.Phase == store.Stopping {
+			if strings.Contains(name, "has not run") {
 				want.Template = ""
 			}
 			if last != want || rec.Template != "wanted" || len(rec.Failures) != min(100, len(before)+1) ||

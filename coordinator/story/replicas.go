@@ -87,7 +87,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 // so often. It returns nil after that.
 func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
 	ago := now.Sub(e.Last)
-	if ago >= store.EndedFor || e.Times < endedOften && ago >= endedShown {
+	if ago < -time.Minute || ago >= store.EndedFor || e.Times < endedOften && ago >= endedShown {
 		return nil
 	}
 	part := "its etcd member"

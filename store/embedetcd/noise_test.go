@@ -59,7 +59,9 @@ func TestAMemberStartsAndStopsQuietly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {
-		if !strings.Contains(line, "took too long") { // the machine is slow
+		// The machine is slow: the member's first election is not over when it looks for its version.
+		slow := strings.Contains(line, "took too long") || strings.Contains(line, "missing term information")
+		if !slow {
 			t.Errorf("it logs %s", line)
 		}
 	}

@@ -59,7 +59,8 @@ func floods(t *testing.T, s *siege) {
 		}
 	})
 	var rate float64 // of reports that the replica took, a second
-	all.Go(func() {  // goes on until it is cut off, which takes longer than the rest
+	var took time.Duration
+	all.Go(func() { // goes on until it is cut off, which takes longer than the rest
 		began := time.Now()
 		go func() {
 			for n := uint64(1); time.Since(began) < talkingTime && say(talking, reportOf(n)) == nil; n++ {
@@ -68,7 +69,8 @@ func floods(t *testing.T, s *siege) {
 			_ = talking.CloseSend()
 		}()
 		how = drain(talking, func(*protocol.GatewayMessage) {})
-		rate = float64(reports.Load()) / time.Since(began).Seconds()
+		took = time.Since(began)
+		rate = float64(reports.Load()) / took.Seconds()
 	})
 	s.Apply("late", 1) // a machine that is created meanwhile joins
 	all.Wait()
@@ -93,6 +95,8 @@ func floods(t *testing.T, s *siege) {
 	switch {
 	case strings.Contains(how, "cut off"):
 		s.recorded(t, before, "SEC-5", talker.instance)
+	case took < talkingTime:
+		t.Errorf("the session ended after %s, and not because of its reports: %s", took, how)
 	case rate > mostRate: // a replica that waits for a processor takes fewer, and nothing is too much for it
 		t.Errorf("an agent that sends %.0f reports a second is not cut off: %s", rate, how)
 	}
