@@ -102,7 +102,8 @@ func TestDamageIsNews(t *testing.T) {
 	report := store.Encode(store.Report{Schema: store.Schema, Instance: "web-0", BootID: "b"})
 	c.Take(keys, []store.KV{
 		{Key: keys.Instance("web-0"), Value: store.Encode(store.Instance{Schema: store.Schema, ID: "web-0", Group: "web"})},
-		{Key: keys.Status("web"), Value: status}, {Key: keys.Report("web-0"), Value: report},
+		{Key: keys.Status("web"), Value: status},
+		{Key: keys.Report("web-0"), Value: report},
 	})
 	for i, v := range []struct {
 		status, report []byte

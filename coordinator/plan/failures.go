@@ -105,8 +105,8 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 }
 
 // blames returns the template that a member's failure counts against; "" if it says nothing about
-// its template. As long as the provider has not restarted the machine, the template that the restart
-// brings has not run (FLAP-5).
+// its template. As long as the provider has not restarted the machine, the template that the
+// restart brings has not run (FLAP-5).
 func (m *member) blames() string {
 	if m.mustRestart() && m.judgment.Verdict != store.Dead {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// restarting is a member that is being stopped for a restart; called is the token of the restart that
-// the provider has carried out.
+// restarting is a member that is being stopped for a restart; called is the token of the restart
+// that the provider has carried out.
 func restarting(v store.Verdict, level, called string) func(*member) {
 	return func(m *member) {
 		m.judgment.Verdict, m.Record.Phase, m.phase, m.Calls.Restarted = v, store.Stopping, store.Stopping, called
