@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
@@ -26,7 +26,7 @@ type ends struct {
 	mu      sync.Mutex
 	pending []store.PartEnds
 	writing bool
-	done    sync.WaitGroup
+	done    sync.WaitGroup // of the writer
 
 	place Place
 	log   *slog.Logger
@@ -42,7 +42,7 @@ func (e *ends) add(part, why, next string) {
 		return
 	}
 	e.pending = append(e.pending, store.PartEnds{
-		Part: part, Last: e.now().UTC().Truncate(time.Second), Why: clip(why), Next: clip(next),
+		Part: part, Last: e.now().UTC().Truncate(time.Second), Why: cut(why), Next: cut(next),
 	})
 	if !e.writing {
 		e.writing = true
@@ -85,10 +85,4 @@ func (p Place) ended() (all []store.PartEnds) {
 	return all
 }
 
-func clip(text string) string {
-	text = reason.OneLine(text)
-	if len(text) > longestWhy {
-		text = strings.ToValidUTF8(text[:longestWhy], "") + "…"
-	}
-	return text
-}
+func cut(text string) string { return protocol.Cut(reason.OneLine(text), longestWhy) }

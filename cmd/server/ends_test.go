@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,7 +43,7 @@ func TestEndsOfParts(t *testing.T) {
 	if all[0] != want {
 		t.Errorf("the member: %+v", all[0])
 	}
-	if r := all[1]; r.Times != 2 || r.Since != began || r.Last != now || !strings.HasSuffix(r.Why, "€…") {
+	if r := all[1]; r.Times != 2 || r.Since != began || r.Last != now || r.Why != strings.Repeat("€", longestWhy/len("€")) {
 		t.Errorf("the replica: %+v", r)
 	}
 	now = now.Add(store.EndedFor)
@@ -63,5 +65,34 @@ func TestEndsOfParts(t *testing.T) {
 	e.done.Wait()
 	if !strings.Contains(log.String(), "status will not know") {
 		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// A disk that hangs holds up no part: ends wait for it, but no more of them than memory is for.
+//
+// proves DAY-3
+func TestNoPartWaitsForADiskThatHangs(t *testing.T) {
+	var log bytes.Buffer
+	p := Place{Dir: t.TempDir()}
+	e := &ends{place: p, log: slog.New(slog.NewTextHandler(&log, nil)), now: time.Now}
+	if err := syscall.Mkfifo(p.ends(), 0o600); err != nil { // reading it waits for a writer
+		t.Fatal(err)
+	}
+	for range 2*mostPending + 1 {
+		e.add("replica", "exit status 2", "")
+	}
+	if !strings.Contains(log.String(), "the disk hangs") {
+		t.Errorf("it did not say that ends are lost: %s", log.String())
+	}
+	f, err := os.OpenFile(filepath.Clean(p.ends()), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.done.Wait()
+	if all := p.ended(); len(all) != 1 || all[0].Times < mostPending || all[0].Times > 2*mostPending {
+		t.Errorf("once the disk works: %+v", all)
 	}
 }

@@ -33,9 +33,8 @@ func begin(path string) (*os.File, error) {
 	}
 }
 
-// RemoveUnfinished removes the files in a directory that writers which died left behind. A file
-// whose writer is alive stays, and so does one that is younger than ten minutes, or that another
-// user wrote.
+// RemoveUnfinished removes the files that dead writers left behind in a directory. A file stays if
+// its writer is alive, if it is younger than ten minutes, or if this user may not remove it.
 func RemoveUnfinished(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -121,7 +121,7 @@ func failed(conditions []store.Condition, responses []*pb.ResponseOp) []string {
 	return keys
 }
 
-// holds compares a condition with a key as it is; the zero KV is a key that is absent.
+// satisfied compares a condition with a key as it is; the zero KV is a key that is absent.
 func satisfied(c store.Condition, kv store.KV) bool {
 	exists := kv.Modified != 0
 	if c.Absent {
