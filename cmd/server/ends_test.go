@@ -43,7 +43,8 @@ func TestEndsOfParts(t *testing.T) {
 	if all[0] != want {
 		t.Errorf("the member: %+v", all[0])
 	}
-	if r := all[1]; r.Times != 2 || r.Since != began || r.Last != now || r.Why != strings.Repeat("€", longestWhy/len("€")) {
+	if r := all[1]; r.Times != 2 || r.Since != began || r.Last != now ||
+		r.Why != strings.Repeat("€", longestWhy/len("€")) {
 		t.Errorf("the replica: %+v", r)
 	}
 	now = now.Add(store.EndedFor)
