@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/store"
 )
 
-type keyring struct{ ring sealed.Ring }
+type keyring struct{ ring encryption.Ring }
 
-func (k keyring) Ring() sealed.Ring                  { return k.ring }
+func (k keyring) Ring() encryption.Ring              { return k.ring }
 func (keyring) Follow(ctx context.Context, _ func()) { <-ctx.Done() }
 
 // What a workload printed of its secrets before its machine died does not reach the journal,
@@ -22,7 +22,7 @@ func (keyring) Follow(ctx context.Context, _ func()) { <-ctx.Done() }
 // proves SEC-6, DET-19
 func TestConsoleShowsNoSecrets(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
-		keys := keyring{sealed.Ring{}.With(sealed.NewKey())}
+		keys := keyring{encryption.Ring{}.With(encryption.NewKey())}
 		w.start("one", func(_ *coordinator.Config, deps *coordinator.Deps) { deps.Secrets = keys })
 		id := w.shard().ID
 		for name, value := range map[string]string{"db": "hunter2hunter2", "key": "swordfish99"} {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/held"
+	"github.com/leasehold/leasehold/agent/gated"
 )
 
 // EnvTrial names the file that an agent on trial creates once it is acknowledged. It then leaves as
@@ -158,7 +158,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	process, err := held.Start(cmd)
+	process, err := gated.Start(cmd)
 	if err != nil {
 		return notStarted(err)
 	}

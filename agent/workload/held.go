@@ -7,12 +7,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/held"
+	"github.com/leasehold/leasehold/agent/gated"
 )
 
 // heldProcess is one that waits to become a program.
 type heldProcess struct {
-	*held.Process
+	*gated.Process
 	cmd *exec.Cmd
 	rec record
 }
@@ -29,7 +29,7 @@ func (c Config) hold(ctx context.Context, argv []string, vars map[string]string,
 	cmd.Env = c.environment(vars)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p, err := held.Start(cmd)
+	p, err := gated.Start(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/suite"
 )
@@ -127,7 +127,7 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 // are only looked for when a provider asks for the first one.
 func (c *ProviderTest) secrets(ctx context.Context, s *Session) func(name string) (string, error) {
 	type opened struct {
-		ring sealed.Ring
+		ring encryption.Ring
 		of   sealing
 	}
 	read := sync.OnceValues(func() (o opened, err error) {

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -55,9 +55,9 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 }
 
 // keyring reads the keys.
-func (s *Session) keyring(path string) (sealed.Ring, error) {
+func (s *Session) keyring(path string) (encryption.Ring, error) {
 	if path == "" {
-		ring, err := sealed.ParseRing(s.env.SecretsKey)
+		ring, err := encryption.ParseRing(s.env.SecretsKey)
 		if err != nil {
 			return ring, failure(Usage, "leasehold secret new-key", "LEASEHOLD_SECRETS_KEY: %s", err)
 		}
@@ -114,7 +114,7 @@ func (s *Session) replicas(ctx context.Context) ([]store.Versioned[store.Replica
 }
 
 // lacking returns the replicas that do not have a key.
-func lacking(replicas []store.Versioned[store.Replica], k sealed.Key) []string {
+func lacking(replicas []store.Versioned[store.Replica], k encryption.Key) []string {
 	var names []string
 	for _, r := range replicas {
 		if !slices.Contains(r.Record.SecretKeys, k.Fingerprint()) {
@@ -125,7 +125,7 @@ func lacking(replicas []store.Versioned[store.Replica], k sealed.Key) []string {
 }
 
 // lacks reports them, with the next step.
-func (s *Session) lacks(names []string, k sealed.Key, path, again string) error {
+func (s *Session) lacks(names []string, k encryption.Key, path, again string) error {
 	source := "LEASEHOLD_SECRETS_KEY"
 	if path != "" {
 		source = path

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -22,12 +22,12 @@ type SecretNewKey struct {
 
 // Run makes a key.
 func (c *SecretNewKey) Run(s *Session) error {
-	k := sealed.NewKey()
+	k := encryption.NewKey()
 	if c.File == "" {
 		_, err := fmt.Fprintln(s.env.Stdout, k.Line())
 		return err
 	}
-	err := keyfile.Create(c.File, sealed.Ring{}.With(k))
+	err := keyfile.Create(c.File, encryption.Ring{}.With(k))
 	if errors.Is(err, fs.ErrExist) {
 		return failure(Conflict, "leasehold secret rotate --secrets-key "+c.File+" puts a new key into it",
 			"%s already exists, and was left unchanged", c.File)
@@ -85,7 +85,7 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 		return nil
 	}
 	if len(ring.IDs()) == 1 && len(behind) == 0 {
-		next := sealed.NewKey()
+		next := encryption.NewKey()
 		if err := keyfile.Replace(path, ring, ring.With(next)); err != nil {
 			return failure(Failed, "leasehold secret rotate", "%s", err)
 		}
@@ -100,7 +100,7 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 }
 
 // behind returns the secrets that are encrypted with another key.
-func (of sealing) behind(k sealed.Key) []store.Versioned[store.Secret] {
+func (of sealing) behind(k encryption.Key) []store.Versioned[store.Secret] {
 	var out []store.Versioned[store.Secret]
 	for _, v := range of.secrets {
 		if v.Record.Key != k.ID {
@@ -111,7 +111,7 @@ func (of sealing) behind(k sealed.Key) []store.Versioned[store.Secret] {
 }
 
 // awaitReplicas waits until every running replica has the key.
-func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.Key, path string) error {
+func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k encryption.Key, path string) error {
 	limit := rotateWait
 	if s.flags.Timeout > 0 {
 		limit = s.flags.Timeout
@@ -148,7 +148,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 
 // encryptAnew encrypts each secret with the first key, one by one, if it is still as it was read.
 // Its value and its version do not change.
-func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string,
+func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring encryption.Ring, first encryption.Key, shard string,
 	behind []store.Versioned[store.Secret],
 ) error {
 	var unread []string
@@ -186,13 +186,13 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 }
 
 // prune removes from the file the keys that nothing needs.
-func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of sealing) error {
+func (c *SecretRotate) prune(s *Session, path string, ring encryption.Ring, of sealing) error {
 	first, _ := ring.First()
 	used := map[string]bool{first.ID: true}
 	for _, v := range of.secrets {
 		used[v.Record.Key] = true
 	}
-	kept := ring.Only(func(k sealed.Key) bool { return used[k.ID] })
+	kept := ring.Only(func(k encryption.Key) bool { return used[k.ID] })
 	var gone []string
 	for _, id := range ring.IDs() {
 		if !slices.Contains(kept.IDs(), id) {

@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/services"
-	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -85,7 +85,7 @@ func (c *SecretSet) again() string { return "leasehold secret set " + c.Name }
 
 // sealing returns the keys, and what is encrypted with them now. All coordinators have the first
 // key.
-func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (ring sealed.Ring, of sealing, err error) {
+func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (ring encryption.Ring, of sealing, err error) {
 	if ring, err = s.keyring(path); err != nil {
 		return ring, of, err
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,7 +37,7 @@ func (w *world) haveKeys(path string, replicas ...string) {
 	}
 }
 
-func (w *world) ring(path string) sealed.Ring {
+func (w *world) ring(path string) encryption.Ring {
 	w.t.Helper()
 	ring, err := keyfile.Read(path)
 	if err != nil {
@@ -267,7 +267,7 @@ func TestSecretRotate(t *testing.T) {
 	code, out, err = w.run("secret", "new-key", path)
 	w.expect(code, out, err, Conflict, "2>already exists, and was left unchanged")
 	code, out, err = w.run("secret", "new-key")
-	if _, bad := sealed.ParseRing(out); code != Done || bad != nil {
+	if _, bad := encryption.ParseRing(out); code != Done || bad != nil {
 		t.Errorf("new key %q, %s", out, err)
 	}
 }
@@ -310,7 +310,7 @@ func TestKeysAreRotatedWhileAValueIsTyped(t *testing.T) {
 	w.typing = func() {
 		w.typing = nil
 		old := w.ring(path)
-		if err := keyfile.Replace(path, old, old.With(sealed.NewKey())); err != nil {
+		if err := keyfile.Replace(path, old, old.With(encryption.NewKey())); err != nil {
 			t.Fatal(err)
 		}
 		w.haveKeys(path, "coord-a", "coord-b")

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
@@ -32,7 +32,7 @@ func (p Place) prepare(r Record) error {
 		if err := credentials.MakeAuthorities(); err != nil {
 			return err
 		}
-		if err := keyfile.Create(p.secrets(), sealed.Ring{}.With(sealed.NewKey())); err != nil &&
+		if err := keyfile.Create(p.secrets(), encryption.Ring{}.With(encryption.NewKey())); err != nil &&
 			!errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 )
 
 // KeyFile is the flag for the keys with which secrets are encrypted (SEC-6).
@@ -33,7 +33,7 @@ func (f KeyFile) keys(h *Host, log *slog.Logger) (*keyfile.Keys, error) {
 // devKeys returns dev's own keys, which are created at the first start.
 func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 	path := DevKeyFile(dir)
-	err := keyfile.Create(path, sealed.Ring{}.With(sealed.NewKey()))
+	err := keyfile.Create(path, encryption.Ring{}.With(encryption.NewKey()))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, problem(DirectoryNext(err), "data directory %s: %s", dir,
 			err)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/gateway"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -125,7 +125,7 @@ func TestAgentIsSentItsFiles(t *testing.T) {
 // proves SEC-6
 func TestSecretsInFiles(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
-		ring := sealed.Ring{}.With(sealed.NewKey())
+		ring := encryption.Ring{}.With(encryption.NewKey())
 		r := w.serveWith("one", func(d *gateway.Deps) { d.Secrets = &keyring{ring: ring} })
 		defer r.stop()
 		w.workloadRecord("web-0", withFiles(store.File{Path: "/key", Secret: "db", Mode: "0600"}))

@@ -8,13 +8,13 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
-	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/store"
 )
 
 // SecretKeys are the keys with which secrets can be read. They may change at any time.
 type SecretKeys interface {
-	Ring() sealed.Ring
+	Ring() encryption.Ring
 }
 
 // Why an agent does not get the value of a secret.

@@ -8,30 +8,30 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/gateway"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
 // keyring is keys that a test can change.
 type keyring struct {
 	mu   sync.Mutex
-	ring sealed.Ring
+	ring encryption.Ring
 }
 
-func (k *keyring) Ring() sealed.Ring {
+func (k *keyring) Ring() encryption.Ring {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ring
 }
 
-func (k *keyring) set(r sealed.Ring) {
+func (k *keyring) set(r encryption.Ring) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ring = r
 }
 
-func (w *world) secret(ring sealed.Ring, shard, name, value string, version int) {
+func (w *world) secret(ring encryption.Ring, shard, name, value string, version int) {
 	w.t.Helper()
 	s, err := ring.Seal(shard, store.Secret{Name: name, Version: version}, []byte(value))
 	if err != nil {
@@ -67,7 +67,7 @@ func withDB(rec *store.Instance) { rec.Spec.Secrets = map[string]string{"DB_PASS
 // proves SEC-6
 func TestSecretsAreSent(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
-		keys := &keyring{ring: sealed.Ring{}.With(sealed.NewKey())}
+		keys := &keyring{ring: encryption.Ring{}.With(encryption.NewKey())}
 		r := w.serveWith("one", func(d *gateway.Deps) { d.Secrets = keys })
 		defer r.stop()
 		r.own = w.ca.agent("web-0", time.Hour)
@@ -95,7 +95,7 @@ func TestSecretsAreSent(t *testing.T) {
 		}
 		w.secret(keys.Ring(), "another shard", "db", "hunter4", 3)
 		expect("of another shard", "", "does not fit")
-		next := sealed.NewKey()
+		next := encryption.NewKey()
 		w.secret(keys.Ring().With(next), shardID, "db", "hunter5", 4)
 		expect("with a key that is not known here", "", "key is missing")
 		keys.set(keys.Ring().With(next))
@@ -106,8 +106,8 @@ func TestSecretsAreSent(t *testing.T) {
 		expect("of a newer schema", "", "cannot be read")
 		w.remove(w.keys.Secret("db"))
 		expect("once it is deleted", "", "there is no such secret")
-		keys.set(sealed.Ring{})
-		w.secret(sealed.Ring{}.With(next), shardID, "db", "hunter6", 1)
+		keys.set(encryption.Ring{})
+		w.secret(encryption.Ring{}.With(next), shardID, "db", "hunter6", 1)
 		expect("without keys", "", "no keys")
 	})
 }
@@ -115,7 +115,7 @@ func TestSecretsAreSent(t *testing.T) {
 // proves SEC-6
 func TestNoSecretIsSentOverAStreamThatIsNotSecured(t *testing.T) {
 	inWorld(t, func(w *world) {
-		keys := &keyring{ring: sealed.Ring{}.With(sealed.NewKey())}
+		keys := &keyring{ring: encryption.Ring{}.With(encryption.NewKey())}
 		w.secret(keys.Ring(), shardID, "db", "hunter2", 1)
 		r := w.serveWith("one", func(d *gateway.Deps) { d.Secrets = keys })
 		defer r.stop()

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/gateway"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -48,7 +48,7 @@ func (l *logged) lines(with string) (found []string) {
 func TestWhatIsNotDeliveredIsLoggedOnceForAll(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		log := &logged{}
-		ring := sealed.Ring{}.With(sealed.NewKey())
+		ring := encryption.Ring{}.With(encryption.NewKey())
 		r := w.serveWith("one", func(d *gateway.Deps) {
 			d.Secrets = &keyring{ring: ring}
 			d.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -10,5 +10,5 @@
 //
 // # What it does not do
 //
-// It encrypts nothing: see coordinator/sealed. No error has anything of a key.
+// It encrypts nothing: see coordinator/encryption. No error has anything of a key.
 package keyfile

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
@@ -22,18 +22,18 @@ const mostFile = 64 << 10
 var ErrOpen = errors.New("others may read it")
 
 // Read reads the keys of a file.
-func Read(path string) (sealed.Ring, error) {
+func Read(path string) (encryption.Ring, error) {
 	text, err := readFile(path)
 	if err != nil {
-		return sealed.Ring{}, err
+		return encryption.Ring{}, err
 	}
 	return parse(path, text)
 }
 
-func parse(path, text string) (sealed.Ring, error) {
-	ring, err := sealed.ParseRing(text)
+func parse(path, text string) (encryption.Ring, error) {
+	ring, err := encryption.ParseRing(text)
 	if err != nil {
-		return sealed.Ring{}, fmt.Errorf("key file %s: %w", path, err)
+		return encryption.Ring{}, fmt.Errorf("key file %s: %w", path, err)
 	}
 	return ring, nil
 }
@@ -65,7 +65,7 @@ func readFile(path string) (string, error) {
 }
 
 // Create makes a key file. One that is there is left alone, and the error is fs.ErrExist.
-func Create(path string, ring sealed.Ring) error {
+func Create(path string, ring encryption.Ring) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("make key file: %w", err)
@@ -102,7 +102,7 @@ func Lock(path string) (unlock func(), err error) {
 
 // Replace writes other keys into a file whose keys were was. The caller must hold the lock. The
 // file keeps its owner.
-func Replace(path string, was, now sealed.Ring) error {
+func Replace(path string, was, now encryption.Ring) error {
 	present, err := Read(path)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func Replace(path string, was, now sealed.Ring) error {
 }
 
 // text is what a file with these keys holds.
-func text(ring sealed.Ring) []byte {
+func text(ring encryption.Ring) []byte {
 	return []byte("# Keys for leasehold secrets: the first encrypts, all decrypt. With this file and etcd every secret " +
 		"can be read.\n" + ring.Text())
 }

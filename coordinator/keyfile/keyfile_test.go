@@ -13,14 +13,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func newRing() sealed.Ring { return sealed.Ring{}.With(sealed.NewKey()) }
+func newRing() encryption.Ring { return encryption.Ring{}.With(encryption.NewKey()) }
 
 // proves SEC-6
 func TestAFileThatOthersMayReadIsRefused(t *testing.T) {

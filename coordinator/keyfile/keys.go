@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/reload"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 )
 
 // Config says where the keys are.
@@ -22,14 +22,14 @@ type Config struct {
 
 // Keys are the keys as they are now.
 type Keys struct {
-	*reload.Files[string, sealed.Ring]
+	*reload.Files[string, encryption.Ring]
 	cfg Config
 	log *slog.Logger
 }
 
 // Open reads the keys.
 func Open(cfg Config, log *slog.Logger) (*Keys, error) {
-	files, err := reload.Open(reload.Config[string, sealed.Ring]{
+	files, err := reload.Open(reload.Config[string, encryption.Ring]{
 		Read: cfg.read, Parse: cfg.parse,
 		Failed: func(err error) { log.Warn("keys for secrets stay as they were", "error", err) },
 	})
@@ -40,7 +40,7 @@ func Open(cfg Config, log *slog.Logger) (*Keys, error) {
 }
 
 // Ring is the keys that hold now.
-func (k *Keys) Ring() sealed.Ring { return k.Latest() }
+func (k *Keys) Ring() encryption.Ring { return k.Latest() }
 
 // Follow reads the file once a second, until the context ends, and reports when there are other
 // keys.
@@ -65,16 +65,16 @@ func (c Config) read() (string, error) {
 	return text, err
 }
 
-func (c Config) parse(text string, before sealed.Ring) (sealed.Ring, error) {
+func (c Config) parse(text string, before encryption.Ring) (encryption.Ring, error) {
 	switch {
 	case c.Text != "":
-		ring, err := sealed.ParseRing(text)
+		ring, err := encryption.ParseRing(text)
 		if err != nil {
 			return ring, fmt.Errorf("keys from the environment: %w", err)
 		}
 		return ring, nil
 	case text == "" && len(before.IDs()) == 0 && (c.Path == "" || c.Optional):
-		return sealed.Ring{}, nil
+		return encryption.Ring{}, nil
 	}
 	ring, err := parse(c.Path, text)
 	if err == nil && len(ring.IDs()) == 0 && len(before.IDs()) > 0 {

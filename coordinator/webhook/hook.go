@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -81,7 +81,7 @@ func New(name, formName string, c Config) (*Hook, error) {
 		return nil, err
 	}
 	var err error
-	if h.client, err = outward.Client(c.CACert, requestTime); err != nil {
+	if h.client, err = egress.Client(c.CACert, requestTime); err != nil {
 		return nil, err
 	}
 	return h, nil

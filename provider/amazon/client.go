@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 // idleConnections is how many connections stay open between calls: as many as calls run at once.
@@ -13,7 +13,7 @@ const idleConnections = 10
 // Client sends the requests of the SDK. The SDK's own client would also reach link-local addresses,
 // and follow redirects of requests without a body (SEC-7).
 func Client(timeout time.Duration) (*http.Client, error) {
-	client, err := outward.Client("", timeout)
+	client, err := egress.Client("", timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 // Config says where the hypervisors are, and what machines have unless their template says
@@ -157,7 +157,7 @@ func (c Config) readTLS() (*tls.Config, error) {
 		return nil, errors.New("a hypervisor that is reached by TLS needs cert, key and ca: " +
 			"the files of the client's certificate and key, and of the authority of the hypervisors' certificates")
 	}
-	certificate, err := outward.ClientCertificate(c.Cert, c.Key)
+	certificate, err := egress.ClientCertificate(c.Cert, c.Key)
 	if err != nil {
 		return nil, err
 	}

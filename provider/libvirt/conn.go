@@ -14,7 +14,7 @@ import (
 	api "github.com/digitalocean/go-libvirt"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 const (
@@ -175,7 +175,7 @@ func (h *hypervisor) dialLibvirtd(ctx context.Context) (net.Conn, error) {
 	if h.host == "" {
 		return new(net.Dialer).DialContext(ctx, "unix", h.socket)
 	}
-	d := outward.Dialer()
+	d := egress.Dialer()
 	d.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 	conn, err := (&tls.Dialer{NetDialer: d, Config: h.secure}).DialContext(ctx, "tcp", net.JoinHostPort(h.host, h.port))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 // client speaks LXD's REST API. Each of its methods is one request, and, where LXD answers with an
@@ -35,16 +35,16 @@ func socketClient(path, project string) *client {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	return &client{
-		http: &http.Client{Transport: transport(dial, nil), CheckRedirect: outward.Stay}, base: "http://lxd",
+		http: &http.Client{Transport: transport(dial, nil), CheckRedirect: egress.Stay}, base: "http://lxd",
 		where: path, project: project,
 	}
 }
 
 func httpsClient(host string, config *tls.Config, project string) *client {
-	dialer := outward.Dialer()
+	dialer := egress.Dialer()
 	dialer.Timeout = 10 * time.Second
 	return &client{
-		http: &http.Client{Transport: transport(dialer.DialContext, config), CheckRedirect: outward.Stay},
+		http: &http.Client{Transport: transport(dialer.DialContext, config), CheckRedirect: egress.Stay},
 		base: "https://" + host, where: host, project: project,
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 // Config says where LXD is, and what containers have unless their template says otherwise.
@@ -109,7 +109,7 @@ func newClient(c Config) (*client, error) {
 		return nil, errors.New("a url needs cert, key and server_cert: the files of the client's certificate and key, " +
 			"and of the server's certificate")
 	}
-	certificate, err := outward.ClientCertificate(c.Cert, c.Key)
+	certificate, err := egress.ClientCertificate(c.Cert, c.Key)
 	if err != nil {
 		return nil, err
 	}

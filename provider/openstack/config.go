@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 // Config says where OpenStack is, which user asks it, and what servers have unless their template
@@ -111,7 +111,7 @@ func open(c Config) (*Provider, error) {
 		}
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: outward.Dialer().DialContext, ForceAttemptHTTP2: true,
+		Proxy: http.ProxyFromEnvironment, DialContext: egress.Dialer().DialContext, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: handshake, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleFor,
 	}
 	if c.CA != "" {
@@ -130,7 +130,7 @@ func open(c Config) (*Provider, error) {
 		lookup: func(name string) (string, error) {
 			return "", fmt.Errorf("secret %q is not known: only a coordinator of the shard can open its secrets", name)
 		},
-		http: &http.Client{Timeout: requestTimeout, CheckRedirect: outward.Stay, Transport: &bounded{
+		http: &http.Client{Timeout: requestTimeout, CheckRedirect: egress.Stay, Transport: &bounded{
 			next: transport, rate: rate.NewLimiter(rate.Limit(c.Rate), max(1, int(c.Rate))),
 		}},
 		idle: transport.CloseIdleConnections, login: make(chan struct{}, 1),

@@ -16,9 +16,9 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/encryption"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
 	"github.com/leasehold/leasehold/coordinator/pki"
-	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
@@ -265,7 +265,7 @@ func start(t *testing.T) *run {
 	})
 	r.endpoint, r.st = etcd.Endpoint, etcd.Store
 	r.keyFile = filepath.Join(r.dir, "secrets.key")
-	if err := keyfile.Create(r.keyFile, sealed.Ring{}.With(sealed.NewKey())); err != nil {
+	if err := keyfile.Create(r.keyFile, encryption.Ring{}.With(encryption.NewKey())); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := keyfile.Open(keyfile.Config{Path: r.keyFile}, log)

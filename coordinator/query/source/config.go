@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/query"
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -69,7 +69,7 @@ func (c Remote) open() (remote, error) {
 	if _, err := r.token(); err != nil {
 		return r, err
 	}
-	r.client, err = outward.Client(c.CACert, query.LongestTimeout)
+	r.client, err = egress.Client(c.CACert, query.LongestTimeout)
 	return r, err
 }
 

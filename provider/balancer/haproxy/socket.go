@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
-	"github.com/leasehold/leasehold/provider/outward"
+	"github.com/leasehold/leasehold/provider/egress"
 )
 
 // target is one HAProxy process.
@@ -51,7 +51,7 @@ func (t *target) ask(ctx context.Context, line string) (string, error) {
 func (t *target) exchange(ctx context.Context, line string) (answer string, err error) {
 	dialer := &net.Dialer{}
 	if t.network != "unix" {
-		dialer = outward.Dialer()
+		dialer = egress.Dialer()
 	}
 	conn, err := dialer.DialContext(ctx, t.network, t.address)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package outward is how coordinators reach the addresses that stand in their own configuration
+// Package egress is how coordinators reach the addresses that stand in their own configuration
 // (SEC-7): an API that is named there, and nothing that it points to.
-package outward
+package egress
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-// Package held starts processes that wait before they become their program.
+// Package gated starts processes that wait before they become their program.
 //
 // Such a process is this program at first, held back by a pipe. Two things need that:
 //
@@ -10,7 +10,7 @@
 //     its child there and keeps a processor meanwhile: sooner or later all of the agent stands
 //     still, reports as well. The agent executes only itself, which is in memory, and the new
 //     process waits for the disk.
-package held
+package gated
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// name is the first argument of a process that is held.
-	name = "leasehold-held"
+	// name is the first argument of a process that waits.
+	name = "leasehold-gated"
 	// Its descriptors: where it is let go, and where it says why it could not become the program.
 	gateFile, answerFile = 3, 4
 )

@@ -1,4 +1,4 @@
-package sealed
+package encryption
 
 import (
 	"crypto/rand"

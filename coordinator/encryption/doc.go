@@ -1,4 +1,4 @@
-// Package sealed encrypts the values of secrets, and reads them again (SEC-6): AES-256-GCM with the
+// Package encryption encrypts the values of secrets, and reads them again (SEC-6): AES-256-GCM with the
 // keys of a [Ring].
 //
 // # Invariants
@@ -15,4 +15,4 @@
 //
 // It reads no files (coordinator/keyfile) and keeps nothing. It cannot know that a whole record was
 // put back as it was at an earlier time, nor hide how long a value is.
-package sealed
+package encryption
