@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"syscall"
 )
 
 // listener has a context end with the first of some signals.
@@ -76,7 +77,8 @@ func BeforeExec(ctx context.Context) (again func(), err error) {
 	if l == nil {
 		return func() {}, ctx.Err()
 	}
-	signal.Stop(l.came) // what has come is in the channel after that
+	signal.Stop(l.came)
+	awaitHandlers()
 	settled := make(chan struct{})
 	select {
 	case l.settle <- settled:
@@ -88,4 +90,15 @@ func BeforeExec(ctx context.Context) (again func(), err error) {
 			l.listen()
 		}
 	}, ctx.Err()
+}
+
+// awaitHandlers returns after the signals that the kernel has given to a thread of this process are
+// handled. signal.Stop waits for handlers that run, but not for a thread that was interrupted
+// before its handler began: exec would end that thread, and the signal with it. Go's handlers block
+// all signals, so a thread takes part in a call on all threads only after its handler's end. Now
+// that nothing listens, that end is the end of the process.
+//
+// In a program with cgo there is no such call, and that moment remains.
+func awaitHandlers() {
+	_, _, _ = syscall.AllThreadsSyscall(syscall.SYS_GETPID, 0, 0, 0)
 }
