@@ -70,7 +70,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			}
 		}
 		if r.OtherAgents > 0 {
-			next := Advise(otherAgentsNext(st.Groups))
+			next := Advise(otherAgentsNext(st.Groups, r.Version))
 			if slices.ContainsFunc(here, func(o store.Replica) bool { return o.Version != r.Version }) {
 				next = Advise("the coordinators are of several versions: leasehold upgrade check, of the version that you want, " +
 					"says what comes next")
