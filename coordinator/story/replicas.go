@@ -91,8 +91,11 @@ func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
 		return nil
 	}
 	part := "its etcd member"
-	if e.Part == "replica" {
+	switch e.Part {
+	case "replica":
 		part = "its replica"
+	case "server":
+		part = "leasehold server, with both parts,"
 	}
 	p := &Problem{About: host, Rule: "DAY-3", Over: ago >= endedShown}
 	if p.What = part + " ended"; e.Times > 1 {
