@@ -121,7 +121,8 @@ func (h *serverHost) starts(name string) int {
 }
 
 // One command makes a shard on one host: with TLS, users and roles. Its parts end and begin alone;
-// its instances are not touched by that, and status names the ends. A host whose data is gone makes no new cluster.
+// its instances are not touched by that, and status names the ends. A host whose data is gone makes
+// no new cluster.
 //
 // proves DAY-1, SAFE-15, SEC-4
 func TestServerFromNothing(t *testing.T) {
