@@ -1,12 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -78,34 +77,22 @@ func (e *ends) write() {
 
 // begin notes that a supervisor runs here, until over is called. If the note of an earlier one is
 // still there, that one did not end in order, and its end is recorded. A note from an earlier boot
-// of the machine proves nothing: the machine may have lost its power. The lock keeps a second
-// supervisor of the same directory from misjudging the first.
+// of the machine proves nothing: the machine may have lost its power. The directory's lock is held:
+// no other supervisor runs.
 func (e *ends) begin() (over func()) {
-	f, err := os.OpenFile(e.place.running(), os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
+	file := e.place.running()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		e.log.Debug("status will not know if this process is killed", "error", err)
 		return func() {}
 	}
-	over = func() { _ = f.Close() } // and with it the lock
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		return over
-	}
-	before, err := io.ReadAll(io.LimitReader(f, int64(len(boot)+1)))
-	if err == nil && string(before) == string(boot) {
+	if before, err := os.ReadFile(file); err == nil && bytes.Equal(before, boot) {
 		e.add(supervisor, "it was killed, crashed, or did not stop in time",
 			"on that host: journalctl -u leasehold-server, and journalctl -k for \"out of memory\"")
 	}
-	if err = f.Truncate(0); err == nil {
-		_, err = f.WriteAt(boot, 0)
-	}
-	if err != nil {
+	if err := os.WriteFile(file, boot, 0o600); err != nil {
 		e.log.Debug("status will not know if this process is killed", "error", err)
 	}
-	return func() {
-		_ = f.Truncate(0)
-		_ = f.Close()
-	}
+	return func() { _ = os.Remove(file) }
 }
 
 // supervisor is what ends of the supervisor, and with it of both parts, are recorded as.

@@ -29,7 +29,7 @@ func otherAgentsNext(groups []Known, version string) string {
 			waves = append(waves, g.Name+": it begins when a coordinator serves a signed agent")
 		case w == nil:
 			left = left || !g.Gone()
-		case w.Done == w.Of && w.Version != version:
+		case w.Done == w.Of && w.Of > 0 && w.Version != version:
 			waves = append(waves, fmt.Sprintf("%s: all %d agents are of %s, the next wave begins when the coordinators serve "+
 				"their own version, and agent.version allows it", g.Name, w.Of, reason.OneLine(w.Version)))
 		case w.Done < w.Of:

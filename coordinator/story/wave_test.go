@@ -36,7 +36,9 @@ func TestWhatToDoAboutAgentsOfAnotherVersion(t *testing.T) {
 			groups: []Known{group("web", wave(3))}, want: installAgents,
 		},
 		"the wave to an earlier version is complete": {
-			groups: []Known{asks("web", &store.AgentWave{Version: "v1", Done: 3, Of: 3})},
+			groups: []Known{
+				asks("web", &store.AgentWave{Version: "v1", Done: 3, Of: 3}), asks("empty", &store.AgentWave{Version: "v1"}),
+			},
 			want: "agents are upgraded in waves: web: all 3 agents are of v1, the next wave begins when the coordinators " +
 				"serve their own version, and agent.version allows it",
 		},
