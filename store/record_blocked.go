@@ -109,7 +109,7 @@ const (
 	BlockedByScaleHealing     BlockedKind = "scale_healing"     // Other: the replacement in progress
 	BlockedByRoll             BlockedKind = "roll"              //
 	BlockedByUnprovedTemplate BlockedKind = "unproved_template" // Name: the template
-	BlockedByUnsettled        BlockedKind = "unsettled"         // Flag: the work may wait
+	BlockedByUnsettled        BlockedKind = "unsettled"         // Flag: the work may wait; Opens: when a grace ends
 	BlockedByWithdrawal       BlockedKind = "withdrawal"        // Cause; For
 	BlockedByNoSpot           BlockedKind = "no_spot"           // Count on demand instead; Text; For
 	BlockedByFullZone         BlockedKind = "full_zone"         // To

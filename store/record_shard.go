@@ -337,14 +337,14 @@ type Replica struct {
 	// how many it saw: a growing number is a disturbance to the leader too
 	Disturbances int          `json:"disturbances"`
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
-	// the parts of its host's server that ended by themselves
+	// the parts of its host's server that ended by themselves, or the whole server
 	Ended []PartEnds `json:"ended,omitempty"`
 }
 
 // PartEnds says how often a part of leasehold server ended by itself and was started again, with
 // less than a day from one end to the next.
 type PartEnds struct {
-	Part  string    `json:"part"` // member or replica
+	Part  string    `json:"part"` // member, replica, or server for both
 	Times int       `json:"times"`
 	Since time.Time `json:"since"` // of the first end
 	Last  time.Time `json:"last"`  // and of the last one

@@ -14,7 +14,7 @@ func (c *Session) pass(now time.Time) []Order {
 		c.trying = nil
 		c.lost(now, l)
 		orders = append(orders, Close{Stream: l.stream},
-			Note{Warn: true, Text: "replica does not answer", Replica: l.address, Why: "no welcome in time"})
+			Note{Warn: true, Text: "replica does not answer", Replica: l.address, Why: "not reached, or no welcome, in time"})
 	}
 	if l := c.serving; l != nil && !l.overdue.IsZero() {
 		switch {

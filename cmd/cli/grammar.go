@@ -87,7 +87,7 @@ type Groups struct {
 	Start         GroupStart         `cmd:"" help:"Start a group that was stopped, or applied with --no-start."`
 	Restart       GroupRestart       `cmd:"" help:"Restart all instances of a group within its budgets."`
 	Promote       GroupPromote       `cmd:"" help:"Let a roll continue beyond its canaries."`
-	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were abandoned."`
+	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were given up, and continue a stopped roll or upgrade of agents."`
 	Rollback      GroupRollback      `cmd:"" help:"Restore the template with which the whole group was last healthy."`
 	History       GroupHistory       `cmd:"" help:"Show earlier specs of a group."`
 	OverrideStorm GroupOverrideStorm `cmd:"" help:"End a storm by hand: lost instances are replaced again."`

@@ -12,19 +12,24 @@ type GroupRetry struct {
 	Group string `arg:"" help:"Name of the group."`
 }
 
-// Run orders a fresh start of slots that are flapping or were given up.
+// Run orders a fresh start of slots that are flapping or were given up, of a roll and of an upgrade
+// of agents that stopped.
 func (c *GroupRetry) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {
 		return err
 	}
 	st := g.Status.Record
-	if st.Flapping == 0 && st.Errored == 0 {
-		s.warn("no slot of %s is backing off or given up, as last reported by its leader: there may be nothing to retry",
-			c.Group)
+	upgrade := st.Agents != nil && st.Agents.Stopped != ""
+	if st.Flapping == 0 && st.Errored == 0 && !upgrade && !story.Of(st).Roll.Halted() {
+		s.warn("nothing of %s is backing off, given up or stopped, as last reported by its leader: there may be nothing "+
+			"to retry", c.Group)
 	}
-	return s.orderGroup(ctx, g, store.RequestRetry,
-		"slots that are backing off or were given up are retried at once, and their failures are forgotten")
+	what := "slots that are backing off or were given up are retried at once, and their failures are forgotten"
+	if upgrade {
+		what = "the upgrade of agents begins again with one agent; " + what
+	}
+	return s.orderGroup(ctx, g, store.RequestRetry, what)
 }
 
 // GroupOverrideStorm is the command group override-storm (SAFE-2).

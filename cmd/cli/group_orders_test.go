@@ -89,6 +89,25 @@ func TestStartTriesAgainWhatWasGivenUp(t *testing.T) {
 	}
 }
 
+// An order to go on with an upgrade of agents that stopped says so, and does not warn that there is
+// nothing to retry.
+//
+// proves PROV-7, REC-11
+func TestRetryOfAnUpgradeOfAgents(t *testing.T) {
+	for stopped, warns := range map[string]bool{"": true, "web-0-a": false} {
+		w := newWorld(t)
+		w.serve()
+		st := statusOf(webGroup(3), w.put(store.KindGroups, "web", webGroup(3)), 3)
+		st.Agents = &store.AgentWave{Version: "v2", Of: 3, Stopped: stopped}
+		w.put(store.KindStatus, "web", st)
+		code, _, err := w.run("group", "retry", "web")
+		if code != Done || strings.Contains(err, "warning") != warns ||
+			strings.Contains(err, "upgrade of agents begins again") == warns {
+			t.Errorf("stopped by %q: %d, %s", stopped, code, err)
+		}
+	}
+}
+
 // proves REC-11
 func TestAGroupCanBeMadeWithoutStartingIt(t *testing.T) {
 	w := newWorld(t)

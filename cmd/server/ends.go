@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -73,6 +74,31 @@ func (e *ends) write() {
 		}
 	}
 }
+
+// begin notes that a supervisor runs here, until over is called. If the note of an earlier one is
+// still there, that one did not end in order, and its end is recorded. A note from an earlier boot
+// of the machine proves nothing: the machine may have lost its power. The directory's lock is held:
+// no other supervisor runs.
+func (e *ends) begin() (over func()) {
+	file := e.place.running()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return func() {}
+	}
+	if before, err := os.ReadFile(file); err == nil && bytes.Equal(before, boot) {
+		e.add(supervisor, "it was killed, crashed, or did not stop in time",
+			"on that host: journalctl -u leasehold-server, and journalctl -k for \"out of memory\"")
+	}
+	if err := os.WriteFile(file, boot, 0o600); err != nil {
+		e.log.Debug("status will not know if this process is killed", "error", err)
+	}
+	return func() { _ = os.Remove(file) }
+}
+
+// supervisor is what ends of the supervisor, and with it of both parts, are recorded as.
+const supervisor = "server"
+
+func (p Place) running() string { return p.file("running") }
 
 func (p Place) ends() string { return p.file("ended.json") }
 

@@ -69,6 +69,49 @@ func TestEndsOfParts(t *testing.T) {
 	}
 }
 
+// A supervisor that was killed is recorded by the next one of the same boot. One that ended in
+// order is not, nor is one that a restart of the machine ended.
+//
+// proves DAY-3
+func TestASupervisorThatWasKilled(t *testing.T) {
+	p := Place{Dir: t.TempDir()}
+	e := &ends{place: p, log: slog.New(slog.DiscardHandler), now: time.Now}
+	begin := func(what string, want int) (over func()) {
+		t.Helper()
+		over = e.begin()
+		e.done.Wait()
+		all := p.ended()
+		if times := 0; len(all) > 0 {
+			times = all[0].Times
+			if times != want || all[0].Part != supervisor {
+				t.Errorf("%s: %+v, want %d", what, all, want)
+			}
+		} else if want > 0 {
+			t.Errorf("%s: nothing is recorded", what)
+		}
+		return over
+	}
+	begin("the first", 0)()
+	over := begin("after one that ended in order", 0)
+	note, err := os.ReadFile(p.running())
+	if err != nil || len(note) == 0 {
+		t.Fatalf("the one that runs has the note %q, %v", note, err)
+	}
+	over()
+	for i := range 2 {
+		if err := os.WriteFile(p.running(), note, 0o600); err != nil { // as one that was killed leaves it
+			t.Fatal(err)
+		}
+		begin("after one that was killed", i+1)()
+	}
+	if err := os.WriteFile(p.running(), []byte("another boot\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin("after a restart of the machine", 2)()
+	e.place.Dir += "/none"
+	e.begin()() // hinders nothing
+}
+
 // A disk that hangs holds up no part: ends wait for it, but no more of them than memory is for.
 //
 // proves DAY-3

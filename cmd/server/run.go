@@ -32,6 +32,7 @@ func (c *Command) supervise(ctx context.Context, h *services.Host, place Place, 
 		return err
 	}
 	ended := &ends{place: place, log: log, now: time.Now}
+	defer ended.begin()()
 	member := c.part("member", h, ended)
 	replica := c.part("replica", h, ended)
 	// The replica ends before the member, so that it can resign.

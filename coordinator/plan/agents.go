@@ -343,7 +343,11 @@ func (d *agents) offerNext() {
 	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) ||
 		!d.budget.allWell() {
 		if d.wake(d.s.GraceEnd); d.offered == 0 {
-			d.block("PROV-7", what, store.BlockedByUnsettled, store.BlockedFacts{})
+			var of store.BlockedFacts
+			if d.now.Before(d.s.GraceEnd) {
+				of.Opens = d.s.GraceEnd.UTC().Round(0) // as it is read back
+			}
+			d.block("PROV-7", what, store.BlockedByUnsettled, of)
 		}
 		return
 	}

@@ -382,3 +382,23 @@ func TestARetryIsForAgentsAndSlots(t *testing.T) {
 		t.Errorf("orders %v are left", left)
 	}
 }
+
+// A grace keeps agents from being offered a version, and what waits says until when.
+//
+// proves PROV-7, SAFE-1
+func TestAWaveWaitsForTheGraceAndSaysSo(t *testing.T) {
+	w := agentsOf(t, "v1.0.0", "a", "b")
+	w.serves("r1", "v2.0.0", "v2.0.0")
+	for grace, want := range map[time.Duration]int{0: 0, time.Minute: 1} {
+		d := w.drafted()
+		d.s.GraceEnd = w.now.Add(grace)
+		d.agents.follow()
+		d.agents.offerNext()
+		if len(d.blocked) != want {
+			t.Fatalf("grace of %s: it waits as %+v", grace, d.blocked)
+		}
+		if want > 0 && (!d.blocked[0].Of.Opens.Equal(d.s.GraceEnd) || !strings.Contains(d.blocked[0].Until, "SAFE-1")) {
+			t.Errorf("it waits as %+v", d.blocked[0])
+		}
+	}
+}

@@ -114,7 +114,9 @@ var groupObstacles = map[store.BlockedKind]obstacle{
 			}
 			return "not all of the group is healthy and settled"
 		},
-		until: always("the whole group is healthy and nothing drains"),
+		until: func(b *store.Blocked) string {
+			return "the whole group is healthy and nothing drains" + graceOver(b)
+		},
 	},
 	store.BlockedByBreaker: {
 		why: func(b *store.Blocked) string {

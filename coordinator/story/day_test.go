@@ -124,6 +124,11 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		}, want: []string{
 			"b: its etcd member ended 2m ago, and was started again: signal: killed: it may have run out of memory",
 		}},
+		"a whole server ended": {with: func(st *Shard) {
+			st.Replicas[1].Record.Ended = []store.PartEnds{{
+				Part: "server", Times: 1, Since: noon.Add(-2 * time.Minute), Last: noon.Add(-2 * time.Minute), Why: "it was killed",
+			}}
+		}, want: []string{"b: leasehold server, with both parts, ended 2m ago, and was started again: it was killed"}},
 		"parts of a server ended long ago, one of them often": {with: func(st *Shard) {
 			st.Replicas[1].Record.Ended = []store.PartEnds{
 				{Part: "member", Times: 2, Since: noon.Add(-9 * time.Hour), Last: noon.Add(-time.Hour)},

@@ -99,8 +99,11 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	if w := st.Agents; w != nil {
 		line := fmt.Sprintf("agents: %d of %d of %s, begun %s ago", w.Done, w.Of, reason.OneLine(w.Version),
 			reason.Age(now, w.Since))
-		if w.Stopped != "" {
+		switch {
+		case w.Stopped != "":
 			line += ", stopped by " + w.Stopped
+		case w.Done < w.Of:
+			line += "; " + waveGoesOn("", st)
 		}
 		lines = append(lines, line+" (PROV-7)")
 	}

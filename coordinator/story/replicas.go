@@ -70,7 +70,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 			}
 		}
 		if r.OtherAgents > 0 {
-			next := Advise(otherAgentsNext(st.Groups))
+			next := Advise(otherAgentsNext(st.Groups, r.Version))
 			if slices.ContainsFunc(here, func(o store.Replica) bool { return o.Version != r.Version }) {
 				next = Advise("the coordinators are of several versions: leasehold upgrade check, of the version that you want, " +
 					"says what comes next")
@@ -91,8 +91,11 @@ func endedProblem(host string, e store.PartEnds, now time.Time) *Problem {
 		return nil
 	}
 	part := "its etcd member"
-	if e.Part == "replica" {
+	switch e.Part {
+	case "replica":
 		part = "its replica"
+	case "server":
+		part = "leasehold server, with both parts,"
 	}
 	p := &Problem{About: host, Rule: "DAY-3", Over: ago >= endedShown}
 	if p.What = part + " ended"; e.Times > 1 {

@@ -134,6 +134,9 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 			What: "agents", From: strings.Join(old, ", "),
 			How: "install the package, a few machines at a time: workloads go on",
 		}
+		if !u.Down && slices.ContainsFunc(st.Groups, Known.upgradesAgents) {
+			step.How = "serve the signed agent: groups with agent.version follow by themselves; elsewhere " + step.How
+		}
 		if u.Down {
 			u.Steps = append([]Step{step}, u.Steps...)
 		} else {

@@ -2,6 +2,7 @@ package story_test
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,27 @@ func TestUpgradeIsPlanned(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Agents that come in waves need no package, which would undo a wave.
+//
+// proves DAY-3, PROV-7
+func TestUpgradeLeavesWavesToThemselves(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for version, waves := range map[string]bool{"": false, store.AgentAuto: true, "v0.9.0": true} {
+		for replica, down := range map[string]bool{"v0.8.0": false, "v0.9.1": true} {
+			g := story.Known{Name: "web", Stored: store.KV{Modified: 7}}
+			g.Spec.Agent.Version = version
+			st := &story.Shard{Name: "default", Groups: []story.Known{g}, Replicas: []store.Versioned[store.Replica]{
+				{Record: store.Replica{ID: "a", Version: replica}},
+			}}
+			steps := story.PlanUpgrade(st, story.Release{Version: "v0.9.0"}, story.Found{}, now).Steps
+			i := slices.IndexFunc(steps, func(s story.Step) bool { return s.What == "agents" })
+			if got := strings.HasPrefix(steps[i].How, "serve the signed agent: "); got != (waves && !down) {
+				t.Errorf("agent.version %q, from %s: %s", version, replica, steps[i].How)
+			}
+		}
 	}
 }
 

@@ -14,19 +14,27 @@ const mostWaves = 3
 // installAgents is what an operator does about agents that no wave upgrades.
 const installAgents = "install the coordinators' version of the agent on these machines, a few at a time"
 
+// upgradesAgents reports whether the group's agents are upgraded in waves.
+func (g Known) upgradesAgents() bool { return !g.Gone() && g.Spec.Agent.Version != "" }
+
 // otherAgentsNext is what to do about agents of another version than their coordinator's. Agents
 // of a group that upgrades them come to its version by themselves, and a package that is installed
 // by hand would undo that (PROV-7).
-func otherAgentsNext(groups []Known) string {
+func otherAgentsNext(groups []Known, version string) string {
 	var waves []string
 	left := false // groups whose agents are left alone
 	for _, g := range groups {
 		switch w := g.Status.Record.Agents; {
+		case w == nil && g.upgradesAgents():
+			waves = append(waves, g.Name+": it begins when a coordinator serves a signed agent")
 		case w == nil:
 			left = left || !g.Gone()
+		case w.Done == w.Of && w.Of > 0 && w.Version != version:
+			waves = append(waves, fmt.Sprintf("%s: all %d agents are of %s, the next wave begins when the coordinators serve "+
+				"their own version, and agent.version allows it", g.Name, w.Of, reason.OneLine(w.Version)))
 		case w.Done < w.Of:
 			waves = append(waves, fmt.Sprintf("%s: %d of %d agents are of %s, %s", g.Name, w.Done, w.Of,
-				reason.OneLine(w.Version), waveGoesOn(g)))
+				reason.OneLine(w.Version), waveGoesOn(g.Name, g.Status.Record)))
 		}
 	}
 	if len(waves) == 0 {
@@ -43,10 +51,9 @@ func otherAgentsNext(groups []Known) string {
 }
 
 // waveGoesOn is when the next agent of a wave that is not complete is offered the version.
-func waveGoesOn(g Known) string {
-	st := g.Status.Record
+func waveGoesOn(group string, st store.Status) string {
 	if st.Agents.Stopped != "" {
-		return "and the wave has stopped: leasehold group retry " + g.Name
+		return "and the wave has stopped: leasehold group retry " + group
 	}
 	for i := range st.Blocked {
 		if b := &st.Blocked[i]; b.Work == store.WorkUpgrade && b.Instance == "" {

@@ -56,7 +56,7 @@ func RemoveUnfinished(dir string, now time.Time) error {
 
 // removeDead removes an unfinished file unless it is young or has a writer.
 func removeDead(path string, now time.Time) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := openUnfinished(path)
 	if err != nil {
 		return err
 	}
@@ -68,6 +68,12 @@ func removeDead(path string, now time.Time) error {
 		return nil // it has a writer, or there are no locks here
 	}
 	return os.Remove(path)
+}
+
+// openUnfinished opens a file to be locked. It is opened for writing too: NFS refuses an exclusive
+// lock on a file that is only read.
+func openUnfinished(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
 func digits(text string) bool {

@@ -3,6 +3,7 @@ package durable
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -68,5 +69,25 @@ func TestRemoveUnfinished(t *testing.T) {
 	}
 	if err := RemoveUnfinished(filepath.Join(dir, "none"), now); !os.IsNotExist(err) {
 		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+// NFS refuses an exclusive lock on a file that is not open for writing.
+//
+// proves DAY-2
+func TestUnfinishedFilesAreLockedOnNFS(t *testing.T) {
+	f, err := begin(filepath.Join(t.TempDir(), "shard.backup"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	other, err := openUnfinished(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, other.Fd(), syscall.F_GETFL, 0)
+	if errno != 0 || flags&syscall.O_ACCMODE != syscall.O_RDWR {
+		t.Errorf("it is open with flags %#o (%v): it must be open for writing", flags, errno)
 	}
 }

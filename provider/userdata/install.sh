@@ -119,6 +119,8 @@ After=network-online.target
 StartLimitIntervalSec=0
 
 [Service]
+# Settings that no coordinator may give: LEASEHOLD_RELEASE_KEY, say.
+EnvironmentFile=-$config/agent.env
 ExecStart=$program --bootstrap $config/bootstrap.json --state-dir $state
 Restart=always
 RestartSec=1
@@ -148,6 +150,11 @@ if runs "$state/keeper.pid"; then
 	exit
 fi
 setsid sh -c 'echo $$ >"$2/keeper.pid"
+	if [ -f "$1/agent.env" ]; then
+		set -a
+		. "$1/agent.env"
+		set +a
+	fi
 	while :; do
 		"$0" --bootstrap "$1/bootstrap.json" --state-dir "$2" &
 		echo $! >"$2/agent.pid"

@@ -246,6 +246,39 @@ func TestAnImageWithItsAgent(t *testing.T) {
 	}
 }
 
+// Settings that no coordinator may give come from a file of the image: which signatures the agent
+// trusts, say.
+//
+// proves PROV-7
+func TestAnImageWithSettingsOfItsAgent(t *testing.T) {
+	script, err := userdata.Script(document(), provider.AgentSource{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t)
+	for path, text := range map[string]string{
+		"usr/bin/leasehold-agent": strings.Replace(program, `"$@"`, `"$LEASEHOLD_RELEASE_KEY"`, 1),
+		"etc/leasehold/agent.env": "# whose releases\nLEASEHOLD_RELEASE_KEY=ours+f5a44223+AT22/Cem\n",
+	} {
+		path = filepath.Join(m.dir, "upper", path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := m.run(script, paths, ready); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if got := m.read("var/lib/leasehold/called"); got != "ours+f5a44223+AT22/Cem\n" {
+		t.Errorf("the agent's key is %q", got)
+	}
+	if !strings.Contains(script, "\nEnvironmentFile=-$config/agent.env\n") {
+		t.Error("with systemd, the agent gets no settings")
+	}
+}
+
 // all has a directory hold all programs of this machine but some.
 func all(t *testing.T, dir string, but ...string) {
 	t.Helper()

@@ -121,7 +121,8 @@ func (h *serverHost) starts(name string) int {
 }
 
 // One command makes a shard on one host: with TLS, users and roles. Its parts end and begin alone;
-// its instances are not touched by that. A host whose data is gone makes no new cluster.
+// its instances are not touched by that, and status names the ends. A host whose data is gone makes
+// no new cluster.
 //
 // proves DAY-1, SAFE-15, SEC-4
 func TestServerFromNothing(t *testing.T) {
@@ -171,6 +172,7 @@ func TestServerFromNothing(t *testing.T) {
 	c.end(a)
 	c.begin(a)
 	c.heals(c.h.wanted("web"))
+	c.killed(a)
 	c.end(a)
 
 	// Its etcd's data is gone.
@@ -189,6 +191,23 @@ func TestServerFromNothing(t *testing.T) {
 	p := c.start("service", cmd)
 	c.waitEnd(p)
 	complains(t, p, 1, "a service must not create a cluster")
+}
+
+// killed has all of a host be killed and started again: status names that end, and no end in order.
+func (c *hosts) killed(h *serverHost) {
+	c.t.Helper()
+	says := func(what string) func() bool {
+		return func() bool { return strings.Contains(c.cli("status").stdout.String(), what) }
+	}
+	ended := says("leasehold server, with both parts, ended")
+	c.await("status to name the ends of its parts", says("its etcd member ended"))
+	if ended() {
+		c.t.Error("an end in order is called one by itself")
+	}
+	h.run.Signal(syscall.SIGKILL)
+	c.waitEnd(h.run)
+	c.begin(h)
+	c.await("status to name the end of the server", ended)
 }
 
 // heals shows that the cluster works with these instances and no others: one is ordered to be
