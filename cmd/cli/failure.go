@@ -92,7 +92,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return Interrupted
 	case errors.As(err, &f):
 	case errors.As(err, &parse):
-		f = failure(Usage, helpCommand(parse), "%s", parse)
+		text := strings.Replace(parse.Error(), "expected value value", "expected a value", 1) // what is a value has no other name
+		f = failure(Usage, helpCommand(parse), "%s", text)
 	case errors.As(err, &known):
 		f = failure(Failed, known.Next, "%s", known.What)
 	case errors.As(err, &files):
