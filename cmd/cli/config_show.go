@@ -53,7 +53,9 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 	}
 	scr := s.screen()
 	fmt.Fprintln(scr.W, "this program")
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE", Cut: true}, {Title: "FROM", Cut: true}}}
+	t := output.Table{Indent: "  ", Columns: []output.Column{
+		{Title: "SETTING"}, {Title: "VALUE", Cut: true}, {Title: "FROM", Cut: true},
+	}}
 	for _, v := range s.settings {
 		t.Add(v.Name, orDash(v.Value), v.From)
 	}

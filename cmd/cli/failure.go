@@ -92,7 +92,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return Interrupted
 	case errors.As(err, &f):
 	case errors.As(err, &parse):
-		text := strings.Replace(parse.Error(), "expected value value", "expected a value", 1) // what is a value has no other name
+		// The parser names the kind of each value; of some it knows no better word.
+		text := strings.Replace(parse.Error(), "expected value value", "expected a value", 1)
 		f = failure(Usage, helpCommand(parse), "%s", text)
 	case errors.As(err, &known):
 		f = failure(Failed, known.Next, "%s", known.What)

@@ -93,8 +93,8 @@ func (s *Session) names(ctx context.Context, kinds ...string) (known []string) {
 	return known
 }
 
-// startedBy returns the first instance whose ID begins with the word, as where the end of the ID was
-// left out, or else one of the same slot; "" if there is none.
+// startedBy returns the first instance whose ID begins with the word, as where the end of the ID
+// was left out, or else one of the same slot; "" if there is none.
 func startedBy(id string, instances []string) string {
 	slot := id
 	if i := strings.LastIndexByte(id, '-'); i > 0 {

@@ -39,7 +39,8 @@ type Course struct {
 	Estimated bool            `json:"estimated,omitempty"`
 	Seen      int             `json:"seen,omitempty"`
 	Held      []store.Blocked `json:"held,omitempty"` // why it does not proceed: what is due but not allowed
-	// Waits is what planned work waits for on the way, as configured: canaries, bake, windows, freezes.
+	// Waits is what planned work waits for on the way, as configured: canaries, bake, windows and
+	// freezes.
 	Waits []store.Blocked `json:"waits,omitempty"`
 }
 

@@ -253,8 +253,9 @@ func TestAheadKeepsToLimits(t *testing.T) {
 	}
 }
 
-// What planned work waits for as configured is part of the prediction, with the time until then:
-// proves ROLL-5, ROLL-6, ROLL-8.
+// What planned work waits for as configured is part of the prediction, with the time until then.
+//
+// proves ROLL-5, ROLL-6, ROLL-8
 func TestAheadSaysWhatPlannedWorkWaitsFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(g *store.Group)

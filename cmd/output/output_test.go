@@ -92,15 +92,15 @@ func TestTableIsCutToTheTerminal(t *testing.T) {
 	}
 }
 
-// What cutting cannot save is saved by leaving out the columns that can be spared, the most spare one
-// first.
+// Where cutting is not enough, columns that can be spared are left out, the highest number first.
 func TestTableLeavesOutSpareColumns(t *testing.T) {
 	tab := Table{Columns: []Column{
 		{Title: "NAME"}, {Title: "NOW", Cut: true}, {Title: "ZONE", Spare: 1}, {Title: "SINCE", Spare: 2}, {Title: "AGE"},
 	}}
 	tab.Add("web", "rolling, 2 slots flapping", "local", "41s", "6d")
 	for width, want := range map[int]string{
-		80: "NAME  NOW                        ZONE   SINCE  AGE\nweb   rolling, 2 slots flapping  local  41s    6d\n",
+		80: "NAME  NOW                        ZONE   SINCE  AGE\n" +
+			"web   rolling, 2 slots flapping  local  41s    6d\n",
 		37: "NAME  NOW           ZONE   SINCE  AGE\nweb   rolling, 2 …  local  41s    6d\n",
 		36: "NAME  NOW                 ZONE   AGE\nweb   rolling, 2 slots …  local  6d\n",
 		29: "NAME  NOW                 AGE\nweb   rolling, 2 slots …  6d\n",
@@ -112,7 +112,8 @@ func TestTableLeavesOutSpareColumns(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := tab.Write(Screen{W: &b, Terminal: true, Width: 10}, true); err != nil || !strings.Contains(b.String(), "SINCE") {
+	err := tab.Write(Screen{W: &b, Terminal: true, Width: 10}, true)
+	if err != nil || !strings.Contains(b.String(), "SINCE") {
 		t.Errorf("-o wide: %v, got\n%s", err, b.String())
 	}
 }

@@ -26,8 +26,8 @@ type Column struct {
 	Right bool // align right on a terminal, for numbers
 	Wide  bool // shown with -o wide only
 	Cut   bool // shortened if a row would be wider than the terminal, unless with -o wide
-	// Spare columns are left out if rows would still be wider than the terminal, those with the highest
-	// number first, unless with -o wide; 0: never.
+	// Spare columns are left out if rows would still be wider than the terminal, those with the
+	// highest number first, unless with -o wide; 0: never.
 	Spare int
 }
 
@@ -95,8 +95,8 @@ const (
 	leastOf = 12
 )
 
-// cut shortens the cells of the columns that may be cut, as far as necessary, the last column first.
-// It reports whether rows are no wider than the terminal then.
+// cut shortens the cells of the columns that may be cut, as far as necessary, the last column
+// first. It reports whether rows are no wider than the terminal then.
 func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) bool {
 	widths, excess := make([]int, len(shown)), -len(gap)-width
 	for i := range shown {

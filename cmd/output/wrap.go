@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// The widths of lines of text on a terminal: no wider, so that they are easy to read, and on a narrow
-// terminal no narrower.
+// The widths of lines of text on a terminal: at most, so that they are easy to read, and at least.
 const (
 	LineWidth  = 80
 	leastWidth = 40

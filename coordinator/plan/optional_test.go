@@ -41,7 +41,9 @@ func TestOptionalChecksAreNoEvidence(t *testing.T) {
 }
 
 // A failed replacement is judged by its checks, and only a withdrawn creation by the provider's
-// answers: proves REC-15.
+// answers.
+//
+// proves REC-15
 func TestCounterfactualOfAFailedReplacement(t *testing.T) {
 	for verdict, want := range map[store.Verdict]store.Counterfactual{
 		store.Unhealthy: store.UnlessChecksPassed, store.Dead: store.UnlessListedRunning, "": store.UnlessProvider,

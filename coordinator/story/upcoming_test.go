@@ -23,8 +23,10 @@ func TestFirstUpcomingIsTheFirstToCome(t *testing.T) {
 	}
 }
 
-// A roll that waits for its canaries, for a zone, for a window or for the end of a freeze is decided
-// at a time that is known: proves ROLL-5, ROLL-6, ROLL-8.
+// A roll that waits for its canaries, for a zone, for a window or for the end of a freeze is
+// decided at a time that is known.
+//
+// proves ROLL-5, ROLL-6, ROLL-8
 func TestWaitingRollHasANextDecision(t *testing.T) {
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	rests := &store.Timer{Start: noon, For: store.Duration(time.Minute)}
