@@ -38,6 +38,9 @@ type CauseAlso struct {
 	Made   string `json:"made,omitempty"`   // why it is made from another template than the wanted one
 }
 
+// PassedAgain is the Text of CausePassed if For counts from a restart.
+const PassedAgain = "restart"
+
 // CauseKind is the kind of a Cause.
 type CauseKind string
 
@@ -118,7 +121,7 @@ const (
 	CauseListedThere       CauseKind = "listed_there" // by the provider, at another address
 	CauseListedBy          CauseKind = "listed"       // by the provider
 	CauseAfter             CauseKind = "after"        // For
-	CausePassed            CauseKind = "passed"       // Count checks, if Name; Limit optional ones fail; For
+	CausePassed            CauseKind = "passed"       // Count checks, if Name; Limit optional ones fail; For; PassedAgain
 	CauseBootUnordered     CauseKind = "boot_unordered"
 	CauseExitZero          CauseKind = "exit_zero"          // the workload of a task
 	CauseWorkloadRestarted CauseKind = "workload_restarted" // by its agent

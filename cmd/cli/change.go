@@ -217,14 +217,14 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 // whole.
 func (s *Session) readExisting(ctx context.Context, name string) (change, error) {
 	if !isName(name) {
-		return change{}, noGroup(name)
+		return change{}, s.noGroup(ctx, name)
 	}
 	c, err := s.readChange(ctx, name)
 	switch {
 	case err != nil:
 		return c, err
 	case c.isNew():
-		return c, noGroup(name)
+		return c, s.noGroup(ctx, name)
 	case c.broken != nil && c.static != nil:
 		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides",
 			"group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))

@@ -53,7 +53,9 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 	}
 	scr := s.screen()
 	fmt.Fprintln(scr.W, "this program")
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE"}, {Title: "FROM"}}}
+	t := output.Table{Indent: "  ", Columns: []output.Column{
+		{Title: "SETTING"}, {Title: "VALUE", Cut: true}, {Title: "FROM", Cut: true},
+	}}
 	for _, v := range s.settings {
 		t.Add(v.Name, orDash(v.Value), v.From)
 	}
@@ -79,8 +81,8 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 			{Title: "SETTING"},
 			{Title: "VALUE"},
 			{Title: "FROM"},
-			{Title: "DEFAULT"},
-			{Title: "RANGE"},
+			{Title: "DEFAULT", Spare: 1},
+			{Title: "RANGE", Cut: true},
 		},
 	}
 	for _, one := range shardSettings(shard.Record.Settings) {

@@ -337,7 +337,9 @@ func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen)
 }
 
 func (s *Session) promiseTable(lines []review.Promise) error {
-	t := output.Table{Columns: []output.Column{{Title: "WHAT"}, {Title: "PROMISED"}, {Title: "SEEN"}, {Title: "KEPT"}}}
+	t := output.Table{Columns: []output.Column{
+		{Title: "WHAT"}, {Title: "PROMISED", Cut: true}, {Title: "SEEN"}, {Title: "KEPT"},
+	}}
 	for _, p := range lines {
 		kept := "yes"
 		if !p.Kept {

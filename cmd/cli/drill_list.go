@@ -82,6 +82,11 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 	slices.SortStableFunc(all, func(a, b listedDrill) int {
 		return cmp.Or(b.Seen.At.Compare(a.Seen.At), cmp.Compare(a.Group, b.Group))
 	})
+	if len(of) == 0 && c.Group != "" {
+		if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
+			return err
+		}
+	}
 	if done, err := s.records(all); done {
 		return err
 	}
@@ -116,8 +121,8 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "AT"},
 		{Title: "GROUP"},
-		{Title: "TARGET"},
-		{Title: "BY"},
+		{Title: "TARGET", Spare: 1},
+		{Title: "BY", Spare: 2},
 		{Title: "FAILED", Cut: true},
 		{Title: "SERVED-AFTER", Right: true},
 		{Title: "KEPT"},

@@ -108,6 +108,9 @@ func (f foreseenChange) text(scr output.Screen) string {
 	if n := f.Course.Outdated; n > 0 && f.Course.Rests {
 		fmt.Fprintf(&b, "  %s outdated until replaced for another reason: strategy opportunistic (ROLL-1)\n", isAre(n))
 	}
+	for _, waits := range story.Merge(f.Course.Waits) {
+		output.WriteWrapped(&b, scr, "  waits: ", waits.Sentence())
+	}
 	for _, held := range story.Merge(f.Course.Held) {
 		output.WriteWrapped(&b, scr, "  held: ", held.Sentence())
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/docs"
@@ -30,7 +31,8 @@ func (c *Explain) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
-	if p, known := docs.PromiseOf(c.Name); known {
+	p, known := docs.PromiseOf(c.Name)
+	if known && startedBy(c.Name, s.names(ctx, store.KindInstances)) == "" { // web-1 is a slot of web, not WEB-1
 		return s.showPromise(p)
 	}
 	return s.unexplained(ctx, c.Name)
@@ -38,23 +40,18 @@ func (c *Explain) Run(ctx context.Context, s *Session) error {
 
 // unexplained reports that nothing has this name, with a suggestion.
 func (s *Session) unexplained(ctx context.Context, name string) error {
-	var known []string
-	for _, kind := range []string{store.KindInstances, store.KindGroups, store.KindStatic, store.KindStatus} {
-		l, err := s.list(ctx, s.keys().Of(kind), 0)
-		if err != nil {
-			return err
-		}
-		for _, kv := range l.KVs {
-			_, id, _ := s.keys().Split(kv.Key)
-			known = append(known, id)
-		}
-	}
+	instances := s.names(ctx, store.KindInstances)
+	known := slices.Concat(instances, s.names(ctx, store.KindGroups, store.KindStatic, store.KindStatus))
 	for _, p := range docs.Promises() {
 		known = append(known, p.ID)
 	}
 	what := fmt.Sprintf("no instance, group or rule %q, and nothing about it in the journal", name)
-	if meant := suggest.Nearest(name, known); meant != "" {
-		return failure(NotFound, "leasehold explain "+meant, "%s; did you mean %s?", what, meant)
+	near := startedBy(name, instances)
+	if near == "" {
+		near = suggest.Nearest(name, known)
+	}
+	if near != "" {
+		return failure(NotFound, "leasehold explain "+near, "%s%s", what, meant(near))
 	}
 	return failure(NotFound, "leasehold instance list, leasehold group list", "%s", what)
 }

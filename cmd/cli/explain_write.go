@@ -82,7 +82,7 @@ const (
 	whatColumn = 18 // in an instance's story; in a group's the instance precedes it
 	groupWhat  = 28
 	ruleColumn = 7
-	leastWhy   = 24
+	leastWhy   = 18
 )
 
 // writeStory shows the journal: when, why, what, by which rule, and at which revision. On a
@@ -110,7 +110,11 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 	if about == "" {
 		mid = groupWhat
 	}
-	why := max(leastWhy, output.LineWidth-when-mid-ruleColumn-rev-4-len("rev "))
+	tail := rev + 1 + len("rev ")
+	if scr.LineWidth() < output.LineWidth {
+		mid, tail = whatColumn, 0 // a narrow terminal: without the revision
+	}
+	why := max(leastWhy, scr.LineWidth()-when-mid-ruleColumn-tail-3)
 	for _, l := range lines {
 		what, reason := l.What, l.Why
 		if reason == "" && l.To != "" {
@@ -125,7 +129,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 				padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))
-				if l.Revision != 0 { // a gateway's entries have no revision
+				if l.Revision != 0 && tail > 0 { // a gateway's entries have no revision
 					row += " " + scr.Dim(fmt.Sprintf("rev %d", l.Revision))
 				}
 			}

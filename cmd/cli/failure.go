@@ -92,7 +92,9 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return Interrupted
 	case errors.As(err, &f):
 	case errors.As(err, &parse):
-		f = failure(Usage, helpCommand(parse), "%s", parse)
+		// The parser names the kind of each value; of some it knows no better word.
+		text := strings.Replace(parse.Error(), "expected value value", "expected a value", 1)
+		f = failure(Usage, helpCommand(parse), "%s", text)
 	case errors.As(err, &known):
 		f = failure(Failed, known.Next, "%s", known.What)
 	case errors.As(err, &files):

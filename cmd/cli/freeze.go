@@ -10,8 +10,8 @@ import (
 
 // Span is a duration, given by one of two flags.
 type Span struct {
-	Until string        `xor:"span" help:"When it ends, like 2026-12-27T06:00:00Z." placeholder:"TIME"`
-	For   time.Duration `xor:"span" help:"How long it lasts." placeholder:"DURATION"`
+	Until string `xor:"span" help:"When it ends, like 2026-12-27T06:00:00Z." placeholder:"TIME"`
+	For   Length `xor:"span" help:"How long it lasts, such as 30m, 8h or 7d." placeholder:"DURATION"`
 }
 
 // end returns when it ends; zero if neither flag is set.
@@ -23,10 +23,8 @@ func (c *Span) end(now time.Time) (time.Time, error) {
 			err = failure(Usage, "give a future time", "--until: %s is in the past", c.Until)
 		}
 		return at, err
-	case c.For < 0:
-		return time.Time{}, failure(Usage, "give a duration like 72h", "--for: %s: must be positive", c.For)
 	case c.For > 0:
-		return now.Add(c.For).UTC().Truncate(time.Second), nil
+		return now.Add(time.Duration(c.For)).UTC().Truncate(time.Second), nil
 	default:
 		return time.Time{}, nil
 	}
@@ -73,7 +71,11 @@ func (c *Freeze) Run(ctx context.Context, s *Session) error {
 		fmt.Fprintf(s.env.Stdout, "%s no longer frozen rev %d\n", s.flags.Shard, rev)
 		return nil
 	}
-	fmt.Fprintf(s.env.Stdout, "%s frozen until %s rev %d\n", s.flags.Shard, freeze.To.Format(time.RFC3339), rev)
+	from := ""
+	if freeze.From.After(s.env.Now()) {
+		from = " from " + freeze.From.Format(time.RFC3339)
+	}
+	fmt.Fprintf(s.env.Stdout, "%s frozen%s until %s rev %d\n", s.flags.Shard, from, freeze.To.Format(time.RFC3339), rev)
 	s.note("no roll, expiry, rebalance or scale-down begins; healing, notices, evacuation, orders and rollbacks go on")
 	s.note("leasehold freeze --end ends it before")
 	return nil
@@ -105,7 +107,7 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 			return nil, err
 		}
 		if c.For > 0 {
-			freeze.To = freeze.From.Add(c.For)
+			freeze.To = freeze.From.Add(time.Duration(c.For))
 		}
 	}
 	if !freeze.From.Before(freeze.To) {

@@ -35,7 +35,8 @@ func TestFreeze(t *testing.T) {
 		{[]string{"freeze", "sale"}, "until: missing"},
 		{[]string{"freeze", "sale", "--until", "tomorrow"}, `--until: "tomorrow" is not a time`},
 		{[]string{"freeze", "sale", "--until", noon.Format(time.RFC3339)}, "is in the past"},
-		{[]string{"freeze", "sale", "--for=-1h"}, "must be positive"},
+		{[]string{"freeze", "sale", "--for=-1h"}, `--for: "-1h": must be a duration above 0, such as 30m, 8h or 7d`},
+		{[]string{"freeze", "sale", "--for", "0s"}, `--for: "0s": must be a duration above 0`},
 		{
 			[]string{"freeze", "sale", "--until", "2099-01-01T00:00:00Z", "--from", "2099-01-01T01:00:00+01:00"},
 			"is not before the end",

@@ -130,7 +130,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 		return Done
 	}
 	if err != nil {
-		return report(ctx, s.aside(), negativeSize(err, args))
+		return report(ctx, s.aside(), misparsed(err, args))
 	}
 	if !isName(g.Shard) {
 		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--shard: %q: must be a name without /",

@@ -71,7 +71,7 @@ func (d doomed) warnOfPause(s *Session) {
 func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	d := doomed{change: change{name: name}}
 	if !isName(name) {
-		return d, noGroup(name)
+		return d, s.noGroup(ctx, name)
 	}
 	var err error
 	if d.change, err = s.readChange(ctx, name); err != nil {
@@ -87,7 +87,7 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 		return d, err
 	}
 	if d.isNew() && !status.Present() {
-		return d, noGroup(name)
+		return d, s.noGroup(ctx, name)
 	}
 	what := "its key in groups/ was missing"
 	if d.broken != nil {

@@ -40,7 +40,7 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 		{Title: "SIZE", Right: true},
 		{Title: "GOOD"},
 		{Title: "IN-FORCE"},
-		{Title: "AGE"},
+		{Title: "AGE", Spare: 1},
 	}}
 	now, scr := s.env.Now(), s.screen()
 	for _, p := range past {

@@ -98,7 +98,7 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 // if the present spec cannot be used.
 func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision) (change, error) {
 	if !isName(name) {
-		return change{}, noGroup(name)
+		return change{}, s.noGroup(ctx, name)
 	}
 	history := "leasehold group history " + name
 	ch, err := s.readChange(ctx, name)
@@ -106,7 +106,7 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 	case err != nil:
 		return ch, err
 	case ch.isNew():
-		return ch, noGroup(name)
+		return ch, s.noGroup(ctx, name)
 	case ch.static != nil:
 		return ch, failure(Failed, "restore it in the shard's file, then leasehold config apply -f FILE",
 			"group %s is static: its spec is in the shard's file, and only that file has its history", name)

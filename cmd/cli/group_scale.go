@@ -108,7 +108,7 @@ func (c *GroupScale) change(s *Session, ch *change) error {
 // momentOf parses a future time, or a duration from now.
 func momentOf(text string, now time.Time) (time.Time, error) {
 	until, err := time.Parse(time.RFC3339, text)
-	if d, bad := time.ParseDuration(text); bad == nil {
+	if d, ok := duration(text); ok {
 		until, err = now.Add(d), nil
 	}
 	switch {
@@ -139,4 +139,8 @@ func (c *GroupScale) report(s *Session, ch change) {
 		until = "until " + hold.Until.Format(time.RFC3339)
 	}
 	s.note("it holds over the load %s; leasehold group scale %s --auto ends that", until, ch.name)
+	if scale := ch.after.Scale; scale.Within(hold.Size) != hold.Size {
+		s.warn("size %d is not within scale.min %d and scale.max %d, which bound only what load asks for", hold.Size,
+			scale.Least(), scale.Max)
+	}
 }

@@ -48,14 +48,14 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		{Title: "SLOT", Right: true},
 		{Title: "PHASE"},
 		{Title: "NOW", Cut: true},
-		{Title: "AGENT"},
-		{Title: "ZONE"},
-		{Title: "TEMPLATE"},
+		{Title: "AGENT", Spare: 3},
+		{Title: "ZONE", Spare: 2},
+		{Title: "TEMPLATE", Spare: 1},
 		{Title: "REPLACES", Wide: true},
 		{Title: "ADDRESS", Wide: true},
 		{Title: "REF", Wide: true},
 		{Title: "LAST", Wide: true},
-		{Title: "IN-PHASE"},
+		{Title: "IN-PHASE", Spare: 4},
 		{Title: "AGE"},
 	}}
 	more := 0

@@ -29,7 +29,7 @@ type logsDocument struct {
 // that.
 func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 	if !isName(c.Instance) {
-		return noInstance(c.Instance)
+		return s.noInstance(ctx, c.Instance)
 	}
 	record, err := s.find(ctx, s.keys().Instance(c.Instance))
 	if err != nil {

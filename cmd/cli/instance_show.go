@@ -87,13 +87,13 @@ func lastDone(d store.Decision) string {
 // instance reads one instance, or fails with NotFound.
 func (s *Session) instance(ctx context.Context, id string) (v store.Versioned[store.Instance], kv store.KV, err error) {
 	if !isName(id) {
-		return v, kv, noInstance(id)
+		return v, kv, s.noInstance(ctx, id)
 	}
 	if kv, err = s.find(ctx, s.keys().Instance(id)); err != nil {
 		return v, kv, err
 	}
 	if kv.Modified == 0 {
-		return v, kv, noInstance(id)
+		return v, kv, s.noInstance(ctx, id)
 	}
 	if v, err = store.Decode[store.Instance](kv); err != nil {
 		return v, kv, failure(Failed, "leasehold repair "+store.KindInstances+"/"+id,

@@ -68,7 +68,7 @@ func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision
 // group reads one group, or fails with NotFound.
 func (s *Session) group(ctx context.Context, name string) (group, error) {
 	if !isName(name) {
-		return group{}, noGroup(name)
+		return group{}, s.noGroup(ctx, name)
 	}
 	g := group{Name: name, Shard: s.flags.Shard}
 	var err error
@@ -83,7 +83,7 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 		return g, err
 	}
 	if g.Gone() && status.Modified == 0 {
-		return g, noGroup(name)
+		return g, s.noGroup(ctx, name)
 	}
 	if status.Modified != 0 {
 		g.ReadStatus(status)
@@ -96,25 +96,11 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 // isName reports whether a word from the command line can be the last element of a key.
 func isName(name string) bool { return name != "" && !strings.ContainsAny(name, "/\x00") }
 
-func noGroup(name string) error {
-	return failure(NotFound, "leasehold group list", "no group %q", name)
-}
-
 // farBack is as long as the journal is kept by default; farBackFlag is the flag for it.
 const (
 	farBack     = 7 * 24 * time.Hour
 	farBackFlag = " --since 168h"
 )
-
-// noInstance reports that there is no such instance. If there was one, the journal says what
-// happened to it.
-func noInstance(id string) error {
-	next := "leasehold instance list"
-	if isName(id) {
-		next = "leasehold events -i " + id + farBackFlag
-	}
-	return failure(NotFound, next, "no instance %q", id)
-}
 
 // decodeAll decodes all records of a listing.
 func decodeAll[T any](l store.Listing) ([]store.Versioned[T], error) {

@@ -97,8 +97,7 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made i
 		s.note("after the release nothing is created or removed at once, according to etcd; " +
 			"providers' answers may add to that")
 	} else {
-		s.note("lost agents have time to return before they are replaced; providers' answers may add to that; " +
-			"to look without releasing: leasehold release --dry-run")
+		s.note("lost agents have time to return before they are replaced; providers' answers may add to that")
 	}
 	return made, nil
 }

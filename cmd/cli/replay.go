@@ -127,10 +127,10 @@ func (c *Replay) write(s *Session, res *replay.Result) error {
 		{Title: "POLICY"},
 		{Title: "AVAILABLE", Right: true},
 		{Title: "LOST", Right: true},
-		{Title: "WANTED", Right: true},
+		{Title: "WANTED", Right: true, Spare: 3},
 		{Title: "MADE", Right: true},
-		{Title: "REPLACED", Right: true},
-		{Title: "SIZE-CHANGES", Right: true},
+		{Title: "REPLACED", Right: true, Spare: 2},
+		{Title: "SIZE-CHANGES", Right: true, Spare: 1},
 	}}
 	var causes strings.Builder
 	for _, g := range res.Groups {

@@ -61,7 +61,7 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	defer follower.Wait()
 	defer stop()
 
-	s.note("waiting for %s: %s, at most %s", spec.Name, w.goal(), output.Span(limit))
+	s.note("waiting for %s: %s, at most %s", spec.Name, w.goal(s.env.Now()), output.Span(limit))
 	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
 	defer line.clear()
 	deadline := time.NewTimer(limit)

@@ -16,14 +16,17 @@ import (
 func (a awaited) rests() bool { return a.spec.Stopped || a.spec.Unstarted }
 
 // goal returns the awaited state.
-func (w *waiting) goal() string {
+func (w *waiting) goal(now time.Time) string {
+	follows := w.spec.Scale != nil && !w.spec.Scale.Advises()
 	switch {
 	case w.spec.Deleting:
 		return "the group gone, with all its instances"
 	case w.rests():
 		return "no instance left"
+	case follows && !w.spec.HeldAt(nil, now):
+		return "as many as its load asks for running on " + w.template
 	default:
-		return fmt.Sprintf("%d running on %s", w.spec.Size, w.template)
+		return fmt.Sprintf("%d running on %s", w.spec.SizeAt(nil, now), w.template)
 	}
 }
 

@@ -54,10 +54,9 @@ func (w *World) Ahead(pace time.Duration) Course {
 			next = wake
 		}
 		if next.IsZero() || waits > mostWaits || next.Sub(r.begun) > farthest {
-			c := r.end()
-			c.Held = l.plan.Held[w.group]
-			return c
+			return r.stuck(l.plan.Held[w.group])
 		}
+		r.waits(l.plan.Held[w.group])
 		w.now = next
 		w.happen()
 		l.step(leader.Tick{})

@@ -2,6 +2,7 @@ package foresee
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ type Course struct {
 	Estimated bool            `json:"estimated,omitempty"`
 	Seen      int             `json:"seen,omitempty"`
 	Held      []store.Blocked `json:"held,omitempty"` // why it does not proceed: what is due but not allowed
+	// Waits is what planned work waits for on the way, as configured: canaries, bake, windows and
+	// freezes.
+	Waits []store.Blocked `json:"waits,omitempty"`
 }
 
 // Idle reports whether nothing happens.
@@ -156,6 +160,26 @@ func (r *recorder) arrives(a plan.Action, made store.Instance) {
 	}
 }
 
+// waits records what planned work waits for while time passes, once for each kind of obstacle and
+// work.
+func (r *recorder) waits(held []store.Blocked) {
+	for _, b := range held {
+		switch b.Kind {
+		case store.BlockedByCanary:
+			if b.Of.Count < b.Of.Limit {
+				continue // they come up: only then the roll waits
+			}
+		case store.BlockedByBake, store.BlockedByWindow, store.BlockedByFreeze:
+		default:
+			continue
+		}
+		if !slices.ContainsFunc(r.course.Waits, func(o store.Blocked) bool { return o.Kind == b.Kind && o.Work == b.Work }) {
+			b.Instance = ""
+			r.course.Waits = append(r.course.Waits, b)
+		}
+	}
+}
+
 // madeBy returns the records that an action creates.
 func (r *recorder) madeBy(a plan.Action) (made []store.Instance) {
 	for _, write := range a.Writes {
@@ -222,6 +246,16 @@ func (r *recorder) end() Course {
 	c := r.course
 	c.Took, c.Outdated = r.moved.Sub(r.begun), r.w.content.Status[r.w.group].Record.Outdated
 	return r.bounded(c)
+}
+
+// stuck returns the course when it goes no further, and why.
+func (r *recorder) stuck(held []store.Blocked) Course {
+	c := r.end()
+	c.Held = held
+	c.Waits = slices.DeleteFunc(c.Waits, func(b store.Blocked) bool {
+		return slices.ContainsFunc(held, func(h store.Blocked) bool { return h.Kind == b.Kind && h.Work == b.Work })
+	})
+	return c
 }
 
 // bounded adds the wait for the create rate, which is not simulated.

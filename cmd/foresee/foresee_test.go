@@ -252,3 +252,40 @@ func TestAheadKeepsToLimits(t *testing.T) {
 		}
 	}
 }
+
+// What planned work waits for as configured is part of the prediction, with the time until then.
+//
+// proves ROLL-5, ROLL-6, ROLL-8
+func TestAheadSaysWhatPlannedWorkWaitsFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(g *store.Group)
+		kinds  []store.BlockedKind
+		least  time.Duration
+	}{
+		"nothing": {func(*store.Group) {}, nil, 0},
+		"window": {func(g *store.Group) {
+			g.Windows = []store.Window{{From: "22:00", For: store.Duration(time.Hour), TimeZone: "UTC"}}
+		}, []store.BlockedKind{store.BlockedByWindow}, 10 * time.Hour},
+		"freeze": {func(g *store.Group) {
+			g.Freeze = store.FreezeSpec{To: noon.Add(2 * time.Hour).Format(time.RFC3339), Why: "holidays"}
+		}, []store.BlockedKind{store.BlockedByFreeze}, 2 * time.Hour},
+		"canaries": {func(g *store.Group) {
+			d := store.Duration(15 * time.Minute)
+			g.Rollout.Canary, g.Rollout.CanaryDuration = 1, &d
+		}, []store.BlockedKind{store.BlockedByCanary}, 15 * time.Minute},
+	} {
+		g := group(3)
+		edited := edit(g, func(g *store.Group) {
+			g.Workload.Run = []string{"./other"}
+			test.change(g)
+		})
+		c := foresee.New(keys, "web", records(g, nil), edited, noon).Ahead(30 * time.Second)
+		var kinds []store.BlockedKind
+		for _, b := range c.Waits {
+			kinds = append(kinds, b.Kind)
+		}
+		if !slices.Equal(kinds, test.kinds) || c.Restart != 3 || c.Took < test.least || len(c.Held) > 0 {
+			t.Errorf("%s: %q waits for %v, takes %s: %+v", name, c.Words(), kinds, c.Took, c)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func (w *World) StartTime() (time.Duration, bool) {
 
 // started returns when an instance first served; zero: unknown. After a restart of the machine or
 // of the workload an instance passes through its phases again, so its phase is newer than its
-// start.
+// start. Where only the workload was restarted, its last start stands for its first one.
 func (w *World) started(rec store.Instance) time.Time {
 	alive := w.content.Alive[rec.ID]
 	first := alive.Record.Epoch == 1
@@ -36,10 +36,20 @@ func (w *World) started(rec store.Instance) time.Time {
 	case !alive.Present():
 		return rec.Since
 	case w.content.Reports[rec.ID].Record.Restarted != "" && first:
-		return alive.Record.Since // when its agent registered: its workload started soon after
+		return alive.Record.Since.Add(w.restarted(rec)) // its agent registered, and started the workload
 	case w.content.Reports[rec.ID].Record.Restarted != "", !first && !alive.Record.Since.After(rec.Since):
 		return time.Time{}
 	default:
 		return rec.Since
 	}
+}
+
+// restarted returns how long the workload took to be healthy when it was started last; 0: unknown.
+func (w *World) restarted(rec store.Instance) time.Duration {
+	for _, c := range w.content.Reports[rec.ID].Record.Checks {
+		if d := rec.Since.Sub(c.Since); c.Name == store.ProcessCheckName && c.Healthy && d > 0 {
+			return d
+		}
+	}
+	return 0
 }

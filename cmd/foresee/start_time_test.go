@@ -24,7 +24,13 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 	}{
 		"started":            {pace: 30 * time.Second},
 		"workload restarted": {workloadRestarted, 20 * time.Second},
-		"machine restarted":  {machineRestarted, 0},
+		"workload restarted, and healthy 5s later": {
+			func(in *store.Instance, a *store.Alive, r *store.Report) {
+				workloadRestarted(in, a, r)
+				r.Checks = []store.CheckReport{{Name: "process", Healthy: true, Since: in.Since.Add(-5 * time.Second)}}
+			}, 25 * time.Second,
+		},
+		"machine restarted": {machineRestarted, 0},
 		"both restarted": {func(in *store.Instance, a *store.Alive, r *store.Report) {
 			workloadRestarted(in, a, r)
 			machineRestarted(in, a, r)

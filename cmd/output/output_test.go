@@ -92,6 +92,47 @@ func TestTableIsCutToTheTerminal(t *testing.T) {
 	}
 }
 
+// Where cutting is not enough, columns that can be spared are left out, the highest number first.
+func TestTableLeavesOutSpareColumns(t *testing.T) {
+	tab := Table{Columns: []Column{
+		{Title: "NAME"}, {Title: "NOW", Cut: true}, {Title: "ZONE", Spare: 1}, {Title: "SINCE", Spare: 2}, {Title: "AGE"},
+	}}
+	tab.Add("web", "rolling, 2 slots flapping", "local", "41s", "6d")
+	for width, want := range map[int]string{
+		80: "NAME  NOW                        ZONE   SINCE  AGE\n" +
+			"web   rolling, 2 slots flapping  local  41s    6d\n",
+		37: "NAME  NOW           ZONE   SINCE  AGE\nweb   rolling, 2 …  local  41s    6d\n",
+		36: "NAME  NOW                 ZONE   AGE\nweb   rolling, 2 slots …  local  6d\n",
+		29: "NAME  NOW                 AGE\nweb   rolling, 2 slots …  6d\n",
+		10: "NAME  NOW           AGE\nweb   rolling, 2 …  6d\n",
+	} {
+		var b bytes.Buffer
+		if err := tab.Write(Screen{W: &b, Terminal: true, Width: width}, false); err != nil || b.String() != want {
+			t.Errorf("%d columns: %v, got\n%s\nwant\n%s", width, err, b.String(), want)
+		}
+	}
+	var b bytes.Buffer
+	err := tab.Write(Screen{W: &b, Terminal: true, Width: 10}, true)
+	if err != nil || !strings.Contains(b.String(), "SINCE") {
+		t.Errorf("-o wide: %v, got\n%s", err, b.String())
+	}
+}
+
+// A text is no wider than the terminal, and easy to read on a wide one.
+func TestTextIsWrappedToTheTerminal(t *testing.T) {
+	for width, want := range map[int]int{0: 80, 200: 80, 60: 60, 10: 40} {
+		var b strings.Builder
+		WriteWrapped(&b, Screen{Terminal: true, Width: width}, "note: ", strings.Repeat("what happened ", 20))
+		longest := 0
+		for line := range strings.Lines(b.String()) {
+			longest = max(longest, len(strings.TrimSuffix(line, "\n")))
+		}
+		if longest > want || longest < want-14 {
+			t.Errorf("%d columns: the longest line has %d:\n%s", width, longest, b.String())
+		}
+	}
+}
+
 func TestAge(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{

@@ -1,7 +1,9 @@
 package output
 
 import (
+	"cmp"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +26,9 @@ type Column struct {
 	Right bool // align right on a terminal, for numbers
 	Wide  bool // shown with -o wide only
 	Cut   bool // shortened if a row would be wider than the terminal, unless with -o wide
+	// Spare columns are left out if rows would still be wider than the terminal, those with the
+	// highest number first, unless with -o wide; 0: never.
+	Spare int
 }
 
 // Table is rows under columns. A row has one cell for each column, including wide columns.
@@ -39,26 +44,39 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 // Write writes the table, with or without its wide columns.
 func (t *Table) Write(s Screen, wide bool) error {
 	var shown []int
-	var titles []string
 	for i, c := range t.Columns {
 		if wide || !c.Wide {
 			shown = append(shown, i)
-			titles = append(titles, c.Title)
 		}
 	}
-	rows := make([][]string, len(t.Rows))
+	for {
+		titles, rows := t.of(shown)
+		if !s.Terminal {
+			return writeTabbed(s.W, titles, rows)
+		}
+		if s.Width <= 0 || wide || t.cut(s.Width-utf8.RuneCountInString(t.Indent), titles, shown, rows) {
+			return t.writeAligned(s, titles, shown, rows)
+		}
+		spare := slices.MaxFunc(shown, func(a, b int) int { return cmp.Compare(t.Columns[a].Spare, t.Columns[b].Spare) })
+		if t.Columns[spare].Spare == 0 {
+			return t.writeAligned(s, titles, shown, rows)
+		}
+		shown = slices.DeleteFunc(shown, func(i int) bool { return i == spare })
+	}
+}
+
+// of returns the titles and the cells of these columns.
+func (t *Table) of(shown []int) (titles []string, rows [][]string) {
+	for _, c := range shown {
+		titles = append(titles, t.Columns[c].Title)
+	}
+	rows = make([][]string, len(t.Rows))
 	for i, row := range t.Rows {
 		for _, c := range shown {
 			rows[i] = append(rows[i], OneLine(row[c]))
 		}
 	}
-	if !s.Terminal {
-		return writeTabbed(s.W, titles, rows)
-	}
-	if s.Width > 0 && !wide {
-		t.cut(s.Width-utf8.RuneCountInString(t.Indent), titles, shown, rows)
-	}
-	return t.writeAligned(s, titles, shown, rows)
+	return titles, rows
 }
 
 func writeTabbed(w io.Writer, titles []string, rows [][]string) error {
@@ -77,29 +95,30 @@ const (
 	leastOf = 12
 )
 
-// cut shortens the cells of the column that may be cut, as far as necessary.
-func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) {
-	at, most, all := -1, 0, 0
-	for i, c := range shown {
-		widest := utf8.RuneCountInString(titles[i])
+// cut shortens the cells of the columns that may be cut, as far as necessary, the last column
+// first. It reports whether rows are no wider than the terminal then.
+func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) bool {
+	widths, excess := make([]int, len(shown)), -len(gap)-width
+	for i := range shown {
+		widths[i] = utf8.RuneCountInString(titles[i])
 		for _, row := range rows {
-			widest = max(widest, utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
-		if t.Columns[c].Cut {
-			at, most = i, widest
+		excess += widths[i] + len(gap)
+	}
+	for i := len(shown) - 1; i >= 0 && excess > 0; i-- {
+		most := max(leastOf, utf8.RuneCountInString(titles[i]), widths[i]-excess)
+		if !t.Columns[shown[i]].Cut || most >= widths[i] {
+			continue
 		}
-		all += widest + len(gap)
-	}
-	excess := all - len(gap) - width
-	if at < 0 || excess <= 0 {
-		return
-	}
-	most = max(leastOf, most-excess)
-	for _, row := range rows {
-		if cell := []rune(row[at]); len(cell) > most {
-			row[at] = string(cell[:most-1]) + "…"
+		excess -= widths[i] - most
+		for _, row := range rows {
+			if cell := []rune(row[i]); len(cell) > most {
+				row[i] = string(cell[:most-1]) + "…"
+			}
 		}
 	}
+	return excess <= 0
 }
 
 func (t *Table) writeAligned(s Screen, titles []string, shown []int, rows [][]string) error {

@@ -5,8 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// LineWidth is the width of lines on a terminal.
-const LineWidth = 80
+// The widths of lines of text on a terminal: at most, so that they are easy to read, and at least.
+const (
+	LineWidth  = 80
+	leastWidth = 40
+)
+
+// LineWidth returns the width of lines of text.
+func (s Screen) LineWidth() int {
+	if s.Width <= 0 {
+		return LineWidth
+	}
+	return max(leastWidth, min(LineWidth, s.Width))
+}
 
 // Folded breaks a text into lines of at most the given number of characters, between words. A
 // longer word has a line of its own.
@@ -35,7 +46,7 @@ func WriteWrapped(b *strings.Builder, scr Screen, first, text string) {
 		return
 	}
 	indent := utf8.RuneCountInString(first)
-	for i, line := range Folded(text, LineWidth-indent) {
+	for i, line := range Folded(text, max(leastOf, scr.LineWidth()-indent)) {
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", indent))
 		} else {

@@ -138,6 +138,9 @@ func counterfactual(rule string, verdict store.Verdict) store.Counterfactual {
 	case store.Stuck:
 		return store.UnlessReady
 	default:
+		if rule == "HEAL-13" { // a creation is withdrawn: nothing has failed that could be judged
+			return store.UnlessProvider
+		}
 		return ""
 	}
 }

@@ -39,3 +39,17 @@ func TestOptionalChecksAreNoEvidence(t *testing.T) {
 		t.Errorf("an optional check is evidence: %q", reason.Lines(j.Facts))
 	}
 }
+
+// A failed replacement is judged by its checks, and only a withdrawn creation by the provider's
+// answers.
+//
+// proves REC-15
+func TestCounterfactualOfAFailedReplacement(t *testing.T) {
+	for verdict, want := range map[store.Verdict]store.Counterfactual{
+		store.Unhealthy: store.UnlessChecksPassed, store.Dead: store.UnlessListedRunning, "": store.UnlessProvider,
+	} {
+		if got := counterfactual("HEAL-13", verdict); got != want {
+			t.Errorf("%q: %q, want %q", verdict, got, want)
+		}
+	}
+}

@@ -93,6 +93,9 @@ func (d *progress) healthyNow(m *member) {
 	}
 	why := passed(m.Report.Record.Checks)
 	why.For = store.Duration(d.since(m))
+	if m.Record.Restart != nil {
+		why.Text = store.PassedAgain
+	}
 	a := d.step(m, store.Running, "DET-9", effect(store.EffectHealthy), why,
 		[]store.Fact{streamSays(m.Instance), reportIs(m.Instance)},
 		func(r *store.Instance) {

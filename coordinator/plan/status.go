@@ -320,7 +320,6 @@ var without = map[string]store.Counterfactual{
 	"HEAL-6":  store.UnlessDown,
 	"HEAL-8":  store.UnlessRoom,
 	"HEAL-9":  store.UnlessSize,
-	"HEAL-13": store.UnlessProvider,
 	"REC-3":   store.UnlessFilled,
 	"REC-7":   store.UnlessKept,
 	"REC-8":   store.UnlessAdopted,

@@ -222,17 +222,21 @@ func ofGroup(c store.Cause) string {
 	case store.CauseFlapsLong:
 		return fmt.Sprintf("it has flapped for %s", c.For)
 	case store.CauseTemplateFails:
-		return fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: "+
-			"the template is taken for the cause", c.Name, c.Count, c.Limit)
+		return fmt.Sprintf("instances on %s failed %d times in %s, and none got healthy in between: "+
+			"the template is taken for the cause", c.Name, c.Count, Number(c.Limit, "slot"))
 	case store.CauseTemplateBreaks:
 		return fmt.Sprintf("%d instances on %s fail their checks, and heal.max_unhealthy is %d; those on %s work beside "+
 			"them, for %s: the template is taken for the cause", c.Count, c.Name, c.Limit, c.Other, c.For)
 	case store.CauseCanariesHealthy:
-		return fmt.Sprintf("%s of %s have been healthy for %s", Number(c.Count, "canary instance"), c.Name, c.For)
+		have := "have"
+		if c.Count == 1 {
+			have = "has"
+		}
+		return fmt.Sprintf("%s of %s %s been healthy for %s", Number(c.Count, "canary instance"), c.Name, have, c.For)
 	case store.CauseStateBefore:
 		return "it was " + c.Name
 	case store.CauseHoldEnded:
-		return "the time for which " + c.By + " had chosen it is over"
+		return "the size that " + c.By + " had chosen holds no longer"
 	case store.CauseAgentWanted:
 		return also("the group asks for "+c.Name, ", and its agent is of ", c.Text)
 	case store.CauseAgentUpgraded:
@@ -372,6 +376,9 @@ func passed(c store.Cause) string {
 	}
 	if c.Limit > 0 {
 		text += fmt.Sprintf(" (and %d optional failing)", c.Limit)
+	}
+	if c.Text == store.PassedAgain {
+		return fmt.Sprintf("%s, %s after its restart", text, c.For)
 	}
 	return fmt.Sprintf("%s, %s after it registered", text, c.For)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -63,7 +64,8 @@ func SlotUpcoming(s store.Slot) []Upcoming {
 	return all
 }
 
-// StatusUpcoming returns the upcoming decisions of a storm and a roll.
+// StatusUpcoming returns the upcoming decisions of a storm, of a roll, and of work that waits for a
+// window or for the end of a freeze.
 func StatusUpcoming(st store.Status) []Upcoming {
 	var all []Upcoming
 	if s := st.Storm; s != nil {
@@ -91,6 +93,19 @@ func StatusUpcoming(st store.Status) []Upcoming {
 			At: r.Stalls.End(), What: "the roll is stalled, unless one more instance is done",
 			Rule: "ROLL-4",
 		})
+	}
+	if r := st.Rollout; r != nil && r.Rests != nil {
+		next := Upcoming{At: r.RestsTo(), What: "the roll goes on, if its canaries stay healthy", Rule: "ROLL-5"}
+		if r.Zone != "" {
+			next.What, next.Rule = "the roll goes on, if zone "+r.Zone+" stays healthy", "ROLL-8"
+		}
+		all = append(all, next)
+	}
+	for i := range st.Blocked {
+		b := &st.Blocked[i]
+		if (b.Kind == store.BlockedByWindow || b.Kind == store.BlockedByFreeze) && !b.Of.Opens.IsZero() {
+			all = append(all, Upcoming{At: b.Of.Opens, What: reason.What(b) + " may begin", Rule: b.Rule})
+		}
 	}
 	return all
 }
