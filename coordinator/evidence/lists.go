@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -31,7 +32,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 		byID[id] = i
 	}
-	wrong := e.disproved(name, byID, foreign)
+	wrong := sync.OnceValue(func() bool { return e.disproved(name, byID, foreign) })
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) {
 			continue
@@ -74,14 +75,14 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		default:
 			now.Times, w.counted = old.Times+1, begun
 		}
-		if !there && !wrong {
+		if !there && !wrong() {
 			now.Sure = old.Sure + now.Times - old.Times
 			if !same {
 				now.Sure = 1
 			}
 		}
 		w.sighting = now
-		w.version++
+		w.lists++
 		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
 			w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
 			e.dirty[w.group] = true
