@@ -21,9 +21,10 @@ const (
 type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
-	told        bool // false: agents report no load, and only the size is measured
+	told        bool // false: agents report no load
 	next        time.Duration
 	tick        int
+	measured    bool // result is asked for
 	result      LoadResult
 	last        int // the last size
 	direction   int // of the last change of size
@@ -55,8 +56,9 @@ func (w *World) SetLoad(group string, to map[string]float64, over time.Duration)
 	maps.Copy(l.to, to)
 }
 
-// Follow measures how the size of a group changes, whether or not the group has a load.
-func (w *World) Follow(group string) { w.followed(group) }
+// Follow measures from now on how the size of a group changes, whether or not the group has a load:
+// see LoadOf.
+func (w *World) Follow(group string) { w.followed(group).measured = true }
 
 func (w *World) followed(group string) *load {
 	if w.loads == nil {
@@ -121,7 +123,7 @@ func (w *World) Unmeasured(id string, on bool) {
 
 // LoadOf returns how the size of a group followed its load so far; false if it is not measured.
 func (w *World) LoadOf(group string) (LoadResult, bool) {
-	if l := w.loads[group]; l != nil {
+	if l := w.loads[group]; l != nil && l.measured {
 		return l.result, true
 	}
 	return LoadResult{}, false
@@ -132,33 +134,41 @@ func (w *World) bearLoad(group string) {
 	l := w.loads[group]
 	w.bearNext(group, l)
 	l.tick++
-	var serving, machines int
-	var telling []*agent
+	type bearer struct {
+		*agent
+		serves bool
+	}
+	var serving int
+	var running []bearer
 	for _, a := range w.agentsInOrder() {
 		if a.m.Group() != group || !a.m.Running() {
 			continue
 		}
-		telling = append(telling, a)
-		if machines++; a.serves() {
+		running = append(running, bearer{a, a.serves()})
+		if running[len(running)-1].serves {
 			serving++
 		}
 	}
+	if l.measured {
+		w.followSize(group, l, serving, len(running))
+	}
 	if !l.told {
-		telling = nil
+		return
 	}
 	idle := share{cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
 	busy := share{
 		cpu:    max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
 		memory: idle.memory, network: l.at(w.clock, store.MetricNetwork) / float64(serving),
 	}
-	for i, a := range telling {
-		a.shares = append(a.shares, pick(a.serves(), busy, idle))
-		a.shares = a.shares[max(0, len(a.shares)-int(loadMean/w.cfg.LoadEvery)):]
+	for i, a := range running {
+		if len(a.shares) >= max(1, int(loadMean/w.cfg.LoadEvery)) {
+			a.shares = slices.Delete(a.shares, 0, 1)
+		}
+		a.shares = append(a.shares, pick(a.serves, busy, idle))
 		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 {
 			a.tellLoad()
 		}
 	}
-	w.followSize(group, l, serving, machines)
 }
 
 // tellLoad persists a report in which only the load is new.
@@ -181,7 +191,7 @@ func (a *agent) tellLoad() {
 	}
 	rec := a.said
 	rec.Received, rec.Sent, rec.Epoch, rec.Host = a.w.Now(), a.w.Now(), a.epoch, a.host
-	a.w.putReport(rec)
+	a.w.putReport(a.reportKey, &rec)
 }
 
 // followSize measures how the size follows the load.

@@ -245,7 +245,7 @@ func (c *Cloud) Plant(req provider.CreateRequest) *Machine {
 }
 
 func (c *Cloud) add(req provider.CreateRequest) *Machine {
-	m := &Machine{ID: req.Bootstrap.Instance, Request: req, cloud: c}
+	m := &Machine{ID: req.Bootstrap.Instance, Request: req, cloud: c, ref: "ref-" + req.Bootstrap.Instance}
 	m.hidden = c.now().Add(c.upTo(c.cfg.Consistency))
 	c.machines[m.ID] = m
 	delete(c.ghosts, m.ID)

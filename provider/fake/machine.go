@@ -14,6 +14,7 @@ type Machine struct {
 	Boots   int // how often it has begun to boot
 
 	cloud   *Cloud
+	ref     string
 	state   provider.State
 	why     string
 	hidden  time.Time // not listed before
@@ -61,7 +62,7 @@ func (m *Machine) Running() bool { return !m.gone && m.State() == provider.State
 // seen is the machine as a List shows it.
 func (m *Machine) seen() provider.Machine {
 	s := provider.Machine{
-		Instance: m.ID, Shard: m.shard(), Group: m.Group(), Ref: "ref-" + m.ID, State: m.State(), Why: m.why,
+		Instance: m.ID, Shard: m.shard(), Group: m.Group(), Ref: m.ref, State: m.State(), Why: m.why,
 		Zone: m.Zone(), BootID: m.bootID,
 	}
 	if m.cloud.world.Address != nil {
