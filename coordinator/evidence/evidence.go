@@ -131,6 +131,7 @@ type observed struct {
 	silentSince  time.Time
 	site         string // where its machine is
 	sighting     plan.Sighting
+	place        int       // of its machine in the last List
 	copiesFrom   time.Time // Lists begun before may show machines that were removed (PROV-4)
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls

@@ -182,7 +182,9 @@ func (p *play) until(ctx context.Context, end time.Time, progress func(time.Dura
 
 // do makes a recorded event happen.
 func (p *play) do(e *event) {
-	p.active = p.w.Now()
+	if e.load == nil { // a new number of many: what follows from it is a decision
+		p.active = p.w.Now()
+	}
 	switch {
 	case e.failure != nil:
 		p.fail(e)

@@ -18,8 +18,8 @@ const (
 type agent struct {
 	w *World
 	m *fake.Machine
-	// of its reports, and where its workload is reached
-	reportKey, address string
+	// of its reports
+	reportKey string
 	// what the machine was created from, and the hash of its template
 	spec     store.InstanceSpec
 	template string
@@ -76,8 +76,9 @@ const (
 )
 
 func newAgent(c *cloud, m *fake.Machine, spec store.InstanceSpec, template string) *agent {
+	m.Address = m.ID + ":80"
 	return &agent{
-		w: c.w, m: m, reportKey: c.w.keys.Report(m.ID), address: addressOf(m.ID), spec: spec, template: template, config: spec.ConfigHash(),
+		w: c.w, m: m, reportKey: c.w.keys.Report(m.ID), spec: spec, template: template, config: spec.ConfigHash(),
 	}
 }
 

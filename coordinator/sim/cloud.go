@@ -22,20 +22,9 @@ func newCloud(w *World, cfg Provider) *cloud {
 	c := &cloud{w: w, cfg: cfg}
 	c.Cloud = fake.NewCloud(cfg.Config, fake.World{
 		Clock: clock{w}, Chance: w.chance.Rand, Boots: c.boots, Ends: c.ends, Observe: c.observe,
-		Address: w.address,
 	})
 	return c
 }
-
-// address is where a machine's workload is reached.
-func (w *World) address(instance string) string {
-	if a := w.agents[instance]; a != nil {
-		return a.address
-	}
-	return addressOf(instance)
-}
-
-func addressOf(instance string) string { return instance + ":80" }
 
 // clock is the world's clock, for its clouds.
 type clock struct{ *World }
