@@ -14,6 +14,10 @@ const (
 	loadSample = 5 * time.Second  // interval at which agents measure, unless Config.LoadEvery says otherwise
 	loadMean   = time.Minute      // span over which a report averages
 	loadReport = 30 * time.Second // interval between two reports of load
+	// loadSettles is how long the instances of a group have been the same before its load is measured
+	// less often: until then the planner corrects the numbers of those that came and of those that
+	// are left.
+	loadSettles = 3 * time.Minute
 )
 
 // load is the total load of a group's instances: it goes from one level to another in a straight
@@ -24,14 +28,20 @@ type load struct {
 	told        bool // false: agents report no load
 	next        time.Duration
 	tick        int
-	measured    bool // result is asked for
+	running     int // instances at the last tick
+	serving     int
+	moved       time.Duration // when these numbers changed last
+	measured    bool          // result is asked for
 	result      LoadResult
 	last        int // the last size
 	direction   int // of the last change of size
 }
 
 // share is an instance's share of the load of its group.
-type share struct{ cpu, memory, network float64 }
+type share struct {
+	at                   time.Duration
+	cpu, memory, network float64
+}
 
 // LoadResult says how the size of a group followed its load.
 type LoadResult struct {
@@ -75,8 +85,12 @@ func (w *World) followed(group string) *load {
 
 // bearNext schedules the next measurement of a group's load.
 func (w *World) bearNext(group string, l *load) {
-	l.next = w.clock + w.cfg.LoadEvery
-	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
+	wait := w.cfg.LoadEvery
+	if steady := w.cfg.LoadSteady; steady > 0 && w.clock-l.moved >= loadSettles {
+		wait = steady - w.clock%steady // all groups at once
+	}
+	l.next = w.clock + wait
+	w.routinely(wait, func() { w.bearLoad(group) })
 }
 
 // nextNumber returns when the next number arrives that a group's size follows, from agents or from
@@ -132,7 +146,6 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 // bearLoad divides the load of a group among the serving instances, and makes agents report.
 func (w *World) bearLoad(group string) {
 	l := w.loads[group]
-	w.bearNext(group, l)
 	l.tick++
 	type bearer struct {
 		*agent
@@ -149,19 +162,24 @@ func (w *World) bearLoad(group string) {
 			serving++
 		}
 	}
+	if l.running != len(running) || l.serving != serving {
+		l.running, l.serving, l.moved = len(running), serving, w.clock
+	}
+	w.bearNext(group, l)
 	if l.measured {
 		w.followSize(group, l, serving, len(running))
 	}
 	if !l.told {
 		return
 	}
-	idle := share{cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
+	idle := share{at: w.clock, cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
 	busy := share{
-		cpu:    max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
+		at: w.clock, cpu: max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
 		memory: idle.memory, network: l.at(w.clock, store.MetricNetwork) / float64(serving),
 	}
 	for i, a := range running {
-		if len(a.shares) >= max(1, int(loadMean/w.cfg.LoadEvery)) {
+		for len(a.shares) > 0 && (len(a.shares) >= int(loadMean/w.cfg.LoadEvery) ||
+			w.cfg.LoadSteady > 0 && w.clock-a.shares[0].at >= loadMean) {
 			a.shares = slices.Delete(a.shares, 0, 1)
 		}
 		a.shares = append(a.shares, pick(a.serves, busy, idle))
