@@ -47,6 +47,7 @@ type play struct {
 	active  time.Time // when something was last decided or happened
 	missed  int       // failures for which no instance served in the slot
 	skipped time.Duration
+	plans   int // of groups
 	muted   map[string]bool
 	unheard time.Duration // for which a group with scale had no load, added up
 	broken  string
@@ -309,8 +310,9 @@ func (p *play) observer() sim.Observer {
 				p.entries = append(p.entries, review.Slim(e))
 			}
 		},
-		Judged: func(at time.Time, group, id string, _, now plan.Judgment) { p.judged(at, group, id, now) },
-		Broken: func(_ time.Time, what string) { p.broken = what },
+		Planned: func(_ time.Time, s *plan.Snapshot, _ *plan.Plan) { p.plans += len(s.Groups) },
+		Judged:  func(at time.Time, group, id string, _, now plan.Judgment) { p.judged(at, group, id, now) },
+		Broken:  func(_ time.Time, what string) { p.broken = what },
 	}
 }
 
