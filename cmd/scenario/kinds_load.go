@@ -46,6 +46,7 @@ func readLoad(f *fields) (text, time.Duration, func(*stage) string) {
 		what += " within " + words(over)
 	}
 	return says(what), 0, func(st *stage) string {
+		st.w.Follow(group)
 		st.w.SetLoad(group, to, over)
 		return ""
 	}

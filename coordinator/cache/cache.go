@@ -45,8 +45,9 @@ type Content struct {
 	Gone       map[string]Note            // what was deleted on purpose, by key
 	GoneIn     map[string]map[string]Note // the instances' notes, by group and ID
 
-	specs store.InstanceSpecs
-	texts texts
+	specs  store.InstanceSpecs
+	groups store.GroupSpecs
+	texts  texts
 	// settings are the last settings in force. They stay when the shard's key is gone or listed again:
 	// a value outside a setting's range leaves the setting unchanged (REC-20).
 	settings *store.ShardSettings

@@ -156,6 +156,10 @@ func newNumbers(a, b store.Status) bool {
 		s.Wish, s.Asks, s.Wishes, s.Numbers, s.At, s.Pace = 0, 0, nil, nil, time.Time{}, nil
 	}
 	a.Scale, b.Scale = &was, &is
+	a.Counted, b.Counted = 0, 0 // every write has another one
+	if a.Accepted == b.Accepted {
+		a.Accepted, b.Accepted = nil, nil // shared, as it nearly always is
+	}
 	return reflect.DeepEqual(a, b)
 }
 
@@ -206,12 +210,13 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	case store.KindStatic:
 		c.Static[name] = kv
 	case store.KindStatus:
-		err = decode(kv, func(v store.Versioned[store.Status]) {
+		var v store.Versioned[store.Status]
+		if v, err = c.groups.Decode(kv); err == nil {
 			c.Status[name] = v
 			if v.Record.Records == nil {
 				c.forgiveMissing(name)
 			}
-		})
+		}
 	case store.KindSlots:
 		group, n, ok := store.SplitSlot(name)
 		if !ok {
@@ -362,6 +367,7 @@ func (c *Content) delete(keys store.Keys, kind, name, key string) {
 		delete(c.Static, name)
 	case store.KindStatus:
 		delete(c.Status, name)
+		c.groups.Forget(key)
 	case store.KindSlots:
 		if group, n, ok := store.SplitSlot(name); ok {
 			delete(c.Slots[group], n)

@@ -52,6 +52,7 @@ func TestNumbersOfAWish(t *testing.T) {
 	status := func(change func(*store.Status)) store.Status {
 		st := store.Status{
 			Schema: store.Schema, Group: "web", Accepted: &store.Group{Name: "web", Size: 4}, Health: 100,
+			Records: new(4), Counted: 9,
 			Scale: &store.Scale{Size: 4, Wish: 4, Asks: 4, Wishes: []store.ScaleWish{{Size: 4}}},
 		}
 		change(&st)
@@ -66,6 +67,7 @@ func TestNumbersOfAWish(t *testing.T) {
 		s.Wish, s.Asks, s.Wishes = 3, 3, append(s.Wishes, store.ScaleWish{Size: 3})
 		s.Numbers, s.At = []store.ScaleNumber{{Metric: store.MetricCPU, Value: 37}}, time.Unix(9, 0)
 		s.Pace = &store.Timer{For: 5}
+		st.Records, st.Counted = new(4), 17 // the revision of every write is another one
 	}))
 	if !change.Numbers || change.Same {
 		t.Errorf("new numbers: %+v", change)
@@ -79,6 +81,7 @@ func TestNumbersOfAWish(t *testing.T) {
 		"growths":   func(st *store.Status) { st.Scale.Growths = []store.ScaleGrowth{{By: 1}} },
 		"schedule":  func(st *store.Status) { st.Scale.Scheduled = &store.Scheduled{} },
 		"spec":      func(st *store.Status) { st.Accepted.Size = 5 },
+		"records":   func(st *store.Status) { st.Records = new(5) },
 		"health":    func(st *store.Status) { st.Health = 75 },
 		"no scale":  func(st *store.Status) { st.Scale = nil },
 		"a blocked": func(st *store.Status) { st.Blocked = []store.Blocked{{Rule: "REC-3"}} },

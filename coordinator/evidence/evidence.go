@@ -46,10 +46,8 @@ type Evidence struct {
 	graceWhy  string
 	held      bool // the shard is on hold
 	instances map[string]*observed
-	rooms     rooms // of a snapshot, as many as one has needed
-	room      rooms // the unused rest of them in the current snapshot
-	slotRooms []store.Versioned[store.Slot]
-	slotRoom  []store.Versioned[store.Slot]
+	rooms     map[string]room              // of snapshots, by group
+	roomed    int                          // how many instances, or slots, they have room for
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool        // the extras by the group that their tag names
@@ -93,7 +91,7 @@ type Evidence struct {
 func New(cfg Config) *Evidence {
 	e := &Evidence{
 		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*observed{},
-		places: map[string]int{},
+		places: map[string]int{}, rooms: map[string]room{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		foreign:  map[string]map[string]store.Extra{},
@@ -133,6 +131,7 @@ type observed struct {
 	silentSince  time.Time
 	site         string // where its machine is
 	sighting     plan.Sighting
+	place        int       // of its machine in the last List
 	copiesFrom   time.Time // Lists begun before may show machines that were removed (PROV-4)
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls
@@ -143,8 +142,9 @@ type observed struct {
 	returnsUntil time.Time
 
 	// version grows whenever the instance's records or what was seen of it change: what a snapshot
-	// showed of this version, the next one shows unchanged.
-	version uint64
+	// showed of this version, the next one shows unchanged. Two changes that come often, and change
+	// nothing else, are counted apart: new numbers in its report, and Lists.
+	version, numbers, lists uint64
 }
 
 // graceSlack is how long the grace of a first disturbance also covers further ones.

@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
@@ -14,7 +15,7 @@ import (
 // ListedBy records a complete List of a provider that began at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
-	byID := e.places
+	byID := e.placesIn(machines)
 	several := map[string][]int{} // machines of an instance that has more than one
 	foreign := map[string][]int{} // machines that the provider did not make
 	for i := range machines {
@@ -23,22 +24,25 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 			foreign[id] = append(foreign[id], i)
 			continue
 		}
-		if first, there := byID[id]; there {
+		if first, more := byID.add(id, i); more {
 			if several[id] == nil {
 				several[id] = []int{first}
 			}
 			several[id] = append(several[id], i)
 		}
-		byID[id] = i
 	}
-	wrong := e.disproved(name, byID, foreign)
+	wrong := sync.OnceValue(func() bool { return e.disproved(name, &byID, foreign) })
+	recorded := 0 // machines that have a record
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) {
 			continue
 		}
-		at, there := byID[id]
-		if there && several[id] != nil {
+		at, there := byID.find(id, w.place)
+		if w.place = at; there && several[id] != nil {
 			at = own(several[id], machines, c.Instances[id].Record.Ref, c.Joined[id].Record)
+		}
+		if there {
+			recorded++
 		}
 		old := w.sighting
 		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
@@ -74,24 +78,68 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		default:
 			now.Times, w.counted = old.Times+1, begun
 		}
-		if !there && !wrong {
+		if !there && !wrong() {
 			now.Sure = old.Sure + now.Times - old.Times
 			if !same {
 				now.Sure = 1
 			}
 		}
 		w.sighting = now
-		w.version++
+		w.lists++
 		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
 			w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}
 	}
-	e.listExtras(name, machines, byID, c)
+	if len(e.instances) != len(c.Instances) {
+		recorded = 0 // not all that was seen has a record still
+	}
+	e.listExtras(name, machines, byID, recorded, c)
 	e.listForeign(name, machines, c)
-	clear(byID)
 	e.mu.Unlock()
 	e.cfg.Wake()
+}
+
+// listing finds the machines of a List by their instance. Nearly every List comes in the order of
+// instances, and most of a List is where it was in the last one.
+type listing struct {
+	machines []provider.Machine
+	places   map[string]int // nil: they are in order
+}
+
+// placesIn returns where each machine of a List is; of two with one name, the last. The caller adds
+// them.
+func (e *Evidence) placesIn(machines []provider.Machine) listing {
+	for i := range machines {
+		if machines[i].Foreign || i > 0 && machines[i-1].Instance >= machines[i].Instance {
+			clear(e.places)
+			return listing{machines, e.places}
+		}
+	}
+	return listing{machines: machines}
+}
+
+// add adds a machine. It returns where another one with its name is, if there is one.
+func (l *listing) add(id string, at int) (other int, more bool) {
+	if l.places != nil {
+		other, more = l.places[id]
+		l.places[id] = at
+	}
+	return other, more
+}
+
+// find returns where the machine of an instance is. It may be where it was.
+func (l *listing) find(id string, was int) (at int, there bool) {
+	switch {
+	case l.places != nil:
+		at, there = l.places[id]
+		return at, there
+	case was < len(l.machines) && l.machines[was].Instance == id:
+		return was, true
+	default:
+		return slices.BinarySearchFunc(l.machines, id,
+			func(m provider.Machine, id string) int { return cmp.Compare(m.Instance, id) })
+	}
 }
 
 // own returns which of several machines belongs to the instance: the machine whose call's token was
@@ -155,27 +203,33 @@ func (e *Evidence) listedBy(name string, w *observed) bool {
 
 // disproved reports whether a List misses a machine whose agent has an open stream: then the
 // absence of others proves little.
-func (e *Evidence) disproved(name string, byID map[string]int, foreign map[string][]int) bool {
+func (e *Evidence) disproved(name string, byID *listing, foreign map[string][]int) bool {
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
 			continue
 		}
-		if _, there := byID[id]; !there && foreign[id] == nil {
+		if _, there := byID.find(id, w.place); !there && foreign[id] == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// listExtras records machines that have our tag and no record, and since when. The content is newer
+// listExtras records machines that have our tag and no record, and since when. recorded is how many
+// are known to have one. The content is newer
 // than the list: a record is created before its machine and deleted after it.
-func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]int, c *cache.Content) {
+func (e *Evidence) listExtras(name string, machines []provider.Machine, byID listing, recorded int,
+	c *cache.Content,
+) {
 	for id, x := range e.extras {
-		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {
+		if _, there := byID.find(id, 0); x.Provider == name && (!there || e.recorded(c, id)) {
 			e.dropExtra(x)
 			e.recheck[x.Group] = true
 			e.markOrders(c, c.ToInstance[id])
 		}
+	}
+	if recorded == len(machines) {
+		machines = nil // nearly always
 	}
 	for _, m := range machines {
 		if m.Foreign || e.recorded(c, m.Instance) {

@@ -22,16 +22,21 @@ func (w *observed) seeReport(revision store.Revision, now time.Time, first bool)
 	}
 }
 
-// seeLoad records a report in which only numbers are new. They concern only groups that follow
-// their load.
-func (e *Evidence) seeLoad(c *cache.Content, change cache.Change) {
+// seeSame records a change that nobody acts on, except for new numbers in a report: they concern
+// groups that follow their load.
+func (e *Evidence) seeSame(c *cache.Content, change cache.Change) {
 	w := e.instances[change.Name]
-	if change.Kind != store.KindReports || w == nil {
+	if w == nil {
+		return
+	}
+	if change.Kind != store.KindReports {
+		w.version++ // its record has another revision
 		return
 	}
 	now := e.cfg.Now()
+	w.numbers++
 	w.seeReport(c.Reports[change.Name].Modified, now, false)
-	if st := c.Status[w.group].Record; st.Accepted != nil && st.Accepted.Scale != nil {
+	if spec := c.Status[w.group].Record.Accepted; spec != nil && spec.Scale != nil {
 		e.due.add(w.group, now.Add(loadEvery))
 	}
 }

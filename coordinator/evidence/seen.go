@@ -24,7 +24,8 @@ func (e *Evidence) takeAll(c *cache.Content) {
 		e.gaps = gapsUntil(c.Served.Record, e.cfg.Now().UTC())
 	}
 	clear(e.specs) // in case it is another database than before
-	e.slotRooms = nil
+	clear(e.rooms)
+	e.roomed = 0
 	for id := range e.instances {
 		e.forget(c, id)
 	}
@@ -74,8 +75,7 @@ func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	e.mu.Lock()
 	for _, change := range changes {
 		if change.Same {
-			e.touch(change.Name) // its record has another revision
-			e.seeLoad(c, change)
+			e.seeSame(c, change)
 			continue
 		}
 		if change.Numbers {

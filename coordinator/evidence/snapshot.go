@@ -29,7 +29,6 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		e.wasStale = s.Stale
 		e.markAll(c)
 	}
-	e.makeRoom(c, groups)
 	now := e.cfg.Now()
 	for market, zones := range e.full {
 		maps.DeleteFunc(zones, func(_ string, until time.Time) bool { return !until.After(now) })
@@ -62,54 +61,51 @@ func ClocksApart(c *cache.Content) time.Duration {
 	return (ahead - behind).D()
 }
 
-// rooms holds the memory for the instances of a snapshot, and what each place shows.
-type rooms struct {
+// room holds the memory for a group in snapshots, and what each place of an instance shows. Most
+// plans are of the same groups, many times, and most of their instances have not changed: they are
+// already there.
+type room struct {
 	instances []plan.Instance
 	shown     []shown
+	slots     []store.Versioned[store.Slot]
 }
 
-// shown is the instance and version that a place in the snapshot holds. It is empty if there was no
-// evidence on the instance.
+// shown is the instance that a place in a snapshot holds, and what was seen of it by then. It is
+// empty if there was no evidence on the instance.
 type shown struct {
-	of      *observed
-	version uint64
-}
-
-func newRooms(n int) rooms {
-	return rooms{instances: make([]plan.Instance, n), shown: make([]shown, n)}
-}
-
-// take removes and returns the first n places.
-func (r *rooms) take(n int) rooms {
-	taken := rooms{r.instances[:n:n], r.shown[:n:n]}
-	r.instances, r.shown = r.instances[n:], r.shown[n:]
-	return taken
+	of                      *observed
+	version, numbers, lists uint64
 }
 
 // mostRoom limits how many instances memory is kept for: otherwise the garbage collector would scan
 // a whole shard's worth for ever.
 const mostRoom = 4096
 
-// makeRoom allocates memory for all instances and slots of the groups, reusing the last snapshot's
-// if it is large enough. Most plans are of one group, many times, and most of its instances have
-// not changed: they are already there.
-func (e *Evidence) makeRoom(c *cache.Content, groups []string) {
-	n, slots := 0, 0
-	for _, name := range groups {
-		n += len(c.ByGroup[name])
-		slots += len(c.Slots[name])
+// roomOf returns the memory for the instances and slots of a group: what its last snapshot had, if
+// that is large enough.
+func (e *Evidence) roomOf(c *cache.Content, group string) room {
+	n, slots := len(c.ByGroup[group]), len(c.Slots[group])
+	r := e.rooms[group]
+	if n <= len(r.instances) && slots <= len(r.slots) {
+		return r
 	}
-	e.room, e.slotRoom = e.rooms, e.slotRooms
-	if n > len(e.rooms.instances) {
-		if e.room = newRooms(n); n <= mostRoom {
-			e.rooms = e.room
-		}
+	kept := len(r.instances)
+	if n > kept {
+		r.instances, r.shown = make([]plan.Instance, n), make([]shown, n)
 	}
-	if slots > len(e.slotRooms) {
-		if e.slotRoom = make([]store.Versioned[store.Slot], slots); slots <= mostRoom {
-			e.slotRooms = e.slotRoom
-		}
+	if slots > len(r.slots) {
+		r.slots = make([]store.Versioned[store.Slot], slots)
 	}
+	most := max(len(r.instances), len(r.slots))
+	switch {
+	case most > mostRoom:
+		return r
+	case e.roomed+most > mostRoom:
+		clear(e.rooms) // of groups that are planned no more, too
+		e.roomed, kept = 0, 0
+	}
+	e.rooms[group], e.roomed = r, e.roomed+most-kept
+	return r
 }
 
 func (e *Evidence) group(c *cache.Content, name string) plan.Group {
@@ -124,34 +120,43 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	e.restoreStatus(c, &g)
 	e.restoreSlots(c, &g)
 	g.Unlisted = e.waitsFor(c, &g)
-	e.slots(c.Slots[name], &g)
+	room := e.roomOf(c, name)
+	e.slots(c.Slots[name], &g, room.slots)
 	ids := c.ByGroup[name]
 	if len(c.Unreadable) > 0 {
 		ids = slices.DeleteFunc(slices.Clone(ids),
 			func(id string) bool { return c.Unreadable[e.cfg.Keys.Instance(id)] != "" })
 	}
 	if len(ids) > 0 {
-		room := e.room.take(len(ids))
-		g.Instances = room.instances
+		g.Instances = room.instances[:len(ids):len(ids)]
 		for i, id := range ids {
-			if at := room.shown[i]; at.of == nil || at.version != at.of.version || g.Instances[i].Record.ID != id {
-				room.shown[i] = e.instance(c, id, &g.Instances[i])
-			}
+			e.show(c, id, &g.Instances[i], &room.shown[i])
 		}
 	}
 	return g
 }
 
-// slots adds the slots of a group, in order of number.
-func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Group) {
+// slots adds the slots of a group, in order of number. Nearly always their numbers are those from 0
+// on.
+func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Group, room []store.Versioned[store.Slot]) {
 	if len(slots) == 0 {
 		return
 	}
-	g.Slots, e.slotRoom = e.slotRoom[:len(slots):len(slots)], e.slotRoom[len(slots):]
-	for i, n := range numbersOf(slots) {
+	g.Slots = room[:len(slots):len(slots)]
+	var numbers []int // nil: from 0 on
+	for i := 0; i < len(slots); i++ {
+		n := i
+		if numbers != nil {
+			n = numbers[i]
+		}
+		v, there := slots[n]
+		if !there {
+			numbers, i = slices.Sorted(maps.Keys(slots)), -1 // once more
+			continue
+		}
 		sl := &g.Slots[i]
-		if sl.Record.Number != n || sl.Record.Group != g.Name || sl.Modified != slots[n].Modified {
-			*sl = slots[n]
+		if sl.Record.Number != n || sl.Record.Group != g.Name || sl.Modified != v.Modified {
+			*sl = v
 		}
 		if sl.Record.Retry != nil || sl.Record.GiveUp != nil { // nothing else in it has a timer
 			if due := e.dueOf(owner{kind: store.KindSlots, name: g.Name, number: n}); due != nil {
@@ -161,16 +166,21 @@ func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Grou
 	}
 }
 
-// numbersOf returns the numbers of slots, in order. Nearly always they are those from 0 on.
-func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
-	numbers := make([]int, len(slots))
-	for n := range numbers {
-		if _, there := slots[n]; !there {
-			return slices.Sorted(maps.Keys(slots))
-		}
-		numbers[n] = n
+// show makes a place of a snapshot show an instance as it is now. Most often only the numbers of its
+// report and the List are new.
+func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *shown) {
+	w := at.of
+	if w == nil || at.version != w.version || in.Record.ID != id {
+		*at = e.instance(c, id, in)
+		return
 	}
-	return numbers
+	if at.numbers != w.numbers {
+		in.Report, in.ReportSeen = c.Reports[id], w.reportSeen
+	}
+	if at.lists != w.lists {
+		in.Sighting = w.sighting
+	}
+	at.numbers, at.lists = w.numbers, w.lists
 }
 
 // instance collects what is known of an instance, and returns its version.
@@ -207,7 +217,7 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 		// nothing else in it has a timer
 		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
 	}
-	return shown{of: w, version: w.version}
+	return shown{of: w, version: w.version, numbers: w.numbers, lists: w.lists}
 }
 
 // stale returns why the cache must not be used to destroy anything; zero if it may be used.

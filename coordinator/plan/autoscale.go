@@ -29,6 +29,13 @@ const (
 	mostWishes, mostGrowths, mostLeft = 12, 12, 12
 )
 
+// ScaleLapse returns how long a wish may go without being judged before the present size is taken for
+// wished, with some time for a plan. A number is a mean of loadMean: it has the load since the number
+// before, if that is no older. In a short down.window the lapse must not be most of it.
+func ScaleLapse(window time.Duration) time.Duration {
+	return max(scaleNumbersEvery, min(loadMean+scalePace, window/2))
+}
+
 // scaler chooses the size of a group that follows its load or a schedule.
 type scaler struct {
 	*draft
@@ -201,7 +208,7 @@ func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 			d.wake(due)
 		}
 	}
-	if len(kept) == 0 || left < window-scaleNumbersEvery {
+	if len(kept) == 0 || left < window-ScaleLapse(window) {
 		size = max(size, d.spec.Size)
 	}
 	for len(kept) > 0 && kept[len(kept)-1].Size < size {

@@ -116,9 +116,12 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 			w.scale.Wishes = append([]store.ScaleWish{larger}, w.scale.Wishes...)
 			w.draft(func(d *draft) { d.g.Due = Due{larger.TimerName(): w.now} })
 		}, 1, ""},
-		"it was not judged for a while": {func(w *loaded) {
-			w.draft(func(d *draft) { d.g.Due = Due{w.scale.Wishes[0].TimerName(): w.now.Add(4 * minute)} })
+		"it was not judged for more than a number reaches back": {func(w *loaded) {
+			w.draft(func(d *draft) { d.g.Due = Due{w.scale.Wishes[0].TimerName(): w.now.Add(5*minute - 66*second)} })
 		}, 4, store.ScaleWindowDown},
+		"it was judged a number ago": {func(w *loaded) {
+			w.draft(func(d *draft) { d.g.Due = Due{w.scale.Wishes[0].TimerName(): w.now.Add(5*minute - 64*second)} })
+		}, 1, ""},
 		"it has shrunk a moment ago": {func(w *loaded) { w.scale.Shrunk = new(timer(second)) }, 4, store.ScaleRateDown},
 		"a number from outside is not known": {
 			outside(query.Reading{Problem: "unreachable"}), 4, store.ScaleSilent,

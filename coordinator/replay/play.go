@@ -28,6 +28,9 @@ const (
 	// loadEvery is how often the world measures loads: as often as agents report them, since a point
 	// of the tape has the mean of five minutes.
 	loadEvery = 30 * time.Second
+	// loadSteady is how often it does for groups whose instances stay the same: a load of the tape is a
+	// mean of five minutes.
+	loadSteady = time.Minute
 	// settles is how long nothing was decided and nothing happened before time is skipped: by then
 	// the provider has listed its machines.
 	settles = 30 * time.Second
@@ -44,6 +47,7 @@ type play struct {
 	active  time.Time // when something was last decided or happened
 	missed  int       // failures for which no instance served in the slot
 	skipped time.Duration
+	plans   int // of groups
 	muted   map[string]bool
 	unheard time.Duration // for which a group with scale had no load, added up
 	broken  string
@@ -71,7 +75,7 @@ func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool
 	begins := t.from.Add(-comesUp - time.Duration(float64(size)/settings.CreateRate*float64(time.Second)))
 	p.w = sim.New(sim.Config{
 		Seed: seed, Settings: settings, Groups: played, Providers: t.providers(played), Begins: begins, Start: p.start,
-		Sources: t.sources(played), PerGroup: true, LoadEvery: loadEvery, Observer: p.observer(),
+		Sources: t.sources(played), PerGroup: true, LoadEvery: loadEvery, LoadSteady: steady(played), Observer: p.observer(),
 	})
 	p.active = begins
 	p.begin(played)
@@ -88,6 +92,17 @@ func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool
 		return nil, errors.New("a safety rule was violated, which is a bug: " + p.broken)
 	}
 	return p, nil
+}
+
+// steady returns loadSteady, or zero if the planner would take a group's load for not judged in between
+// (AUTO-2).
+func steady(groups []store.Group) time.Duration {
+	for i := range groups {
+		if s := groups[i].Scale; s != nil && plan.ScaleLapse(s.Complete().Down.Window.D()) <= loadSteady {
+			return 0
+		}
+	}
+	return loadSteady
 }
 
 // providers returns the groups' providers, with the recorded durations.
@@ -182,7 +197,9 @@ func (p *play) until(ctx context.Context, end time.Time, progress func(time.Dura
 
 // do makes a recorded event happen.
 func (p *play) do(e *event) {
-	p.active = p.w.Now()
+	if e.load == nil { // a new number of many: what follows from it is a decision
+		p.active = p.w.Now()
+	}
 	switch {
 	case e.failure != nil:
 		p.fail(e)
@@ -293,8 +310,9 @@ func (p *play) observer() sim.Observer {
 				p.entries = append(p.entries, review.Slim(e))
 			}
 		},
-		Judged: func(at time.Time, group, id string, _, now plan.Judgment) { p.judged(at, group, id, now) },
-		Broken: func(_ time.Time, what string) { p.broken = what },
+		Planned: func(_ time.Time, s *plan.Snapshot, _ *plan.Plan) { p.plans += len(s.Groups) },
+		Judged:  func(at time.Time, group, id string, _, now plan.Judgment) { p.judged(at, group, id, now) },
+		Broken:  func(_ time.Time, what string) { p.broken = what },
 	}
 }
 

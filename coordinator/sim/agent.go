@@ -18,6 +18,8 @@ const (
 type agent struct {
 	w *World
 	m *fake.Machine
+	// of its reports
+	reportKey string
 	// what the machine was created from, and the hash of its template
 	spec     store.InstanceSpec
 	template string
@@ -74,7 +76,10 @@ const (
 )
 
 func newAgent(c *cloud, m *fake.Machine, spec store.InstanceSpec, template string) *agent {
-	return &agent{w: c.w, m: m, spec: spec, template: template, config: spec.ConfigHash()}
+	m.Address = m.ID + ":80"
+	return &agent{
+		w: c.w, m: m, reportKey: c.w.keys.Report(m.ID), spec: spec, template: template, config: spec.ConfigHash(),
+	}
 }
 
 // start is the agent's first connection after a boot.
@@ -237,7 +242,7 @@ func (a *agent) report() {
 	a.said = now
 	now.Host = a.host
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
-	a.w.putReport(now)
+	a.w.putReport(a.reportKey, &now)
 	a.touch()
 }
 

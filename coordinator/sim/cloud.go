@@ -22,7 +22,6 @@ func newCloud(w *World, cfg Provider) *cloud {
 	c := &cloud{w: w, cfg: cfg}
 	c.Cloud = fake.NewCloud(cfg.Config, fake.World{
 		Clock: clock{w}, Chance: w.chance.Rand, Boots: c.boots, Ends: c.ends, Observe: c.observe,
-		Address: func(instance string) string { return instance + ":80" },
 	})
 	return c
 }

@@ -24,12 +24,12 @@ type database struct {
 // is asked for: worlds write them far more often than anything reads their bytes.
 type cell struct {
 	kv     store.KV
-	record any
+	record any // a pointer to a store.Versioned
 }
 
 // whole returns the key with its value.
 func (c *cell) whole() store.KV {
-	if v, ok := c.record.(store.Versioned[store.Report]); ok && c.kv.Value == nil {
+	if v, ok := c.record.(*store.Versioned[store.Report]); ok && c.kv.Value == nil {
 		c.kv.Value = store.Encode(v.Record)
 	}
 	return c.kv
@@ -106,20 +106,23 @@ func (w *World) write(writes []store.Write) store.Revision {
 
 // putReport writes the report of an agent. The leader's cache shares the record, since encoding and
 // decoding one took most of the time of a world with loads.
-func (w *World) putReport(r store.Report) {
+func (w *World) putReport(key string, r *store.Report) {
 	d := &w.db
 	d.rev++
-	v := store.Versioned[store.Report]{Record: r, Key: w.keys.Report(r.Instance), Created: d.rev, Modified: d.rev}
-	if old, had := d.cells[v.Key]; had {
-		v.Created = old.kv.Created
+	v := &store.Versioned[store.Report]{Record: *r, Key: key, Created: d.rev, Modified: d.rev}
+	c, had := d.cells[key]
+	if had {
+		v.Created = c.kv.Created
+	} else {
+		c = &cell{}
+		d.cells[key] = c
 	}
-	c := &cell{kv: store.KV{Key: v.Key, Created: v.Created, Modified: v.Modified}, record: v}
-	d.cells[v.Key] = c
+	c.kv, c.record = store.KV{Key: key, Created: v.Created, Modified: v.Modified}, v
 	if w.cfg.Observer.Changed != nil {
 		w.cfg.Observer.Changed(w.Now(), store.Event{KV: c.whole()})
 	}
 	if w.leader != nil {
-		w.leader.committed(batch{report: &v, rev: d.rev})
+		w.leader.committed(batch{report: v, rev: d.rev})
 	}
 }
 
@@ -159,14 +162,14 @@ func Read[T any](w *World, key string) store.Versioned[T] {
 	if !there {
 		return store.Versioned[T]{Key: key}
 	}
-	if v, ok := c.record.(store.Versioned[T]); ok {
-		return v
+	if v, ok := c.record.(*store.Versioned[T]); ok {
+		return *v
 	}
 	v, err := store.Decode[T](c.kv)
 	if err != nil {
 		return store.Versioned[T]{Key: key, Created: c.kv.Created, Modified: c.kv.Modified}
 	}
-	c.record = v
+	c.record = &v
 	return v
 }
 

@@ -14,6 +14,10 @@ const (
 	loadSample = 5 * time.Second  // interval at which agents measure, unless Config.LoadEvery says otherwise
 	loadMean   = time.Minute      // span over which a report averages
 	loadReport = 30 * time.Second // interval between two reports of load
+	// loadSettles is how long the instances of a group have been the same before its load is measured
+	// less often: until then the planner corrects the numbers of those that came and of those that
+	// are left.
+	loadSettles = 3 * time.Minute
 )
 
 // load is the total load of a group's instances: it goes from one level to another in a straight
@@ -21,16 +25,23 @@ const (
 type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
-	told        bool // false: agents report no load, and only the size is measured
+	told        bool // false: agents report no load
 	next        time.Duration
 	tick        int
+	running     int // instances at the last tick
+	serving     int
+	moved       time.Duration // when these numbers changed last
+	measured    bool          // result is asked for
 	result      LoadResult
 	last        int // the last size
 	direction   int // of the last change of size
 }
 
 // share is an instance's share of the load of its group.
-type share struct{ cpu, memory, network float64 }
+type share struct {
+	at                   time.Duration
+	cpu, memory, network float64
+}
 
 // LoadResult says how the size of a group followed its load.
 type LoadResult struct {
@@ -55,8 +66,9 @@ func (w *World) SetLoad(group string, to map[string]float64, over time.Duration)
 	maps.Copy(l.to, to)
 }
 
-// Follow measures how the size of a group changes, whether or not the group has a load.
-func (w *World) Follow(group string) { w.followed(group) }
+// Follow measures from now on how the size of a group changes, whether or not the group has a load:
+// see LoadOf.
+func (w *World) Follow(group string) { w.followed(group).measured = true }
 
 func (w *World) followed(group string) *load {
 	if w.loads == nil {
@@ -73,8 +85,12 @@ func (w *World) followed(group string) *load {
 
 // bearNext schedules the next measurement of a group's load.
 func (w *World) bearNext(group string, l *load) {
-	l.next = w.clock + w.cfg.LoadEvery
-	w.routinely(w.cfg.LoadEvery, func() { w.bearLoad(group) })
+	wait := w.cfg.LoadEvery
+	if steady := w.cfg.LoadSteady; steady > 0 && w.clock-l.moved >= loadSettles {
+		wait = steady - w.clock%steady // all groups at once
+	}
+	l.next = w.clock + wait
+	w.routinely(wait, func() { w.bearLoad(group) })
 }
 
 // nextNumber returns when the next number arrives that a group's size follows, from agents or from
@@ -121,7 +137,7 @@ func (w *World) Unmeasured(id string, on bool) {
 
 // LoadOf returns how the size of a group followed its load so far; false if it is not measured.
 func (w *World) LoadOf(group string) (LoadResult, bool) {
-	if l := w.loads[group]; l != nil {
+	if l := w.loads[group]; l != nil && l.measured {
 		return l.result, true
 	}
 	return LoadResult{}, false
@@ -130,35 +146,47 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 // bearLoad divides the load of a group among the serving instances, and makes agents report.
 func (w *World) bearLoad(group string) {
 	l := w.loads[group]
-	w.bearNext(group, l)
 	l.tick++
-	var serving, machines int
-	var telling []*agent
+	type bearer struct {
+		*agent
+		serves bool
+	}
+	var serving int
+	var running []bearer
 	for _, a := range w.agentsInOrder() {
 		if a.m.Group() != group || !a.m.Running() {
 			continue
 		}
-		telling = append(telling, a)
-		if machines++; a.serves() {
+		running = append(running, bearer{a, a.serves()})
+		if running[len(running)-1].serves {
 			serving++
 		}
 	}
-	if !l.told {
-		telling = nil
+	if l.running != len(running) || l.serving != serving {
+		l.running, l.serving, l.moved = len(running), serving, w.clock
 	}
-	idle := share{cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
+	w.bearNext(group, l)
+	if l.measured {
+		w.followSize(group, l, serving, len(running))
+	}
+	if !l.told {
+		return
+	}
+	idle := share{at: w.clock, cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
 	busy := share{
-		cpu:    max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
+		at: w.clock, cpu: max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
 		memory: idle.memory, network: l.at(w.clock, store.MetricNetwork) / float64(serving),
 	}
-	for i, a := range telling {
-		a.shares = append(a.shares, pick(a.serves(), busy, idle))
-		a.shares = a.shares[max(0, len(a.shares)-int(loadMean/w.cfg.LoadEvery)):]
+	for i, a := range running {
+		for len(a.shares) > 0 && (len(a.shares) >= int(loadMean/w.cfg.LoadEvery) ||
+			w.cfg.LoadSteady > 0 && w.clock-a.shares[0].at >= loadMean) {
+			a.shares = slices.Delete(a.shares, 0, 1)
+		}
+		a.shares = append(a.shares, pick(a.serves, busy, idle))
 		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 {
 			a.tellLoad()
 		}
 	}
-	w.followSize(group, l, serving, machines)
 }
 
 // tellLoad persists a report in which only the load is new.
@@ -181,7 +209,7 @@ func (a *agent) tellLoad() {
 	}
 	rec := a.said
 	rec.Received, rec.Sent, rec.Epoch, rec.Host = a.w.Now(), a.w.Now(), a.epoch, a.host
-	a.w.putReport(rec)
+	a.w.putReport(a.reportKey, &rec)
 }
 
 // followSize measures how the size follows the load.

@@ -15,14 +15,14 @@ func (w *World) Group(name string) (store.Group, bool) {
 	if !there {
 		return store.Group{}, false
 	}
-	if v, ok := c.record.(store.Versioned[store.Group]); ok {
+	if v, ok := c.record.(*store.Versioned[store.Group]); ok {
 		return v.Record, true
 	}
 	g, err := store.ReadGroup(c.kv.Value)
 	if err != nil {
 		return g, true
 	}
-	c.record = store.Versioned[store.Group]{Record: g, Key: c.kv.Key, Created: c.kv.Created, Modified: c.kv.Modified}
+	c.record = &store.Versioned[store.Group]{Record: g, Key: c.kv.Key, Created: c.kv.Created, Modified: c.kv.Modified}
 	return g, true
 }
 

@@ -76,7 +76,7 @@ type World struct {
 	// Leaving are the machines of a shard that are gone for the cloud, though something of them still
 	// runs: Lists show them.
 	Leaving func(shard string) []provider.Machine
-	// Address is where a machine's workload is reached.
+	// Address is where a machine's workload is reached: instead of Machine.Address.
 	Address func(instance string) string
 }
 
@@ -99,6 +99,7 @@ type Cloud struct {
 	world    World
 	machines map[string]*Machine // by instance
 	order    []string            // their instances, sorted
+	inOrder  []*Machine          // the machines in that order
 	deleted  map[string]bool
 	ghosts   map[string]ghost // machines that are gone, and that Lists still show
 	zones    []*ZoneState
@@ -245,12 +246,12 @@ func (c *Cloud) Plant(req provider.CreateRequest) *Machine {
 }
 
 func (c *Cloud) add(req provider.CreateRequest) *Machine {
-	m := &Machine{ID: req.Bootstrap.Instance, Request: req, cloud: c}
+	m := &Machine{ID: req.Bootstrap.Instance, Request: req, cloud: c, ref: "ref-" + req.Bootstrap.Instance}
 	m.hidden = c.now().Add(c.upTo(c.cfg.Consistency))
 	c.machines[m.ID] = m
 	delete(c.ghosts, m.ID)
 	i, _ := slices.BinarySearch(c.order, m.ID)
-	c.order = slices.Insert(c.order, i, m.ID)
+	c.order, c.inOrder = slices.Insert(c.order, i, m.ID), slices.Insert(c.inOrder, i, m)
 	return m
 }
 
@@ -315,7 +316,7 @@ func (c *Cloud) remove(m *Machine, how Down) {
 	c.end(m, provider.StateStopped, "", how)
 	delete(c.machines, m.ID)
 	if i, there := slices.BinarySearch(c.order, m.ID); there {
-		c.order = slices.Delete(c.order, i, i+1)
+		c.order, c.inOrder = slices.Delete(c.order, i, i+1), slices.Delete(c.inOrder, i, i+1)
 	}
 	m.gone = true
 	c.observe(Removed, m)
@@ -376,8 +377,8 @@ func (c *Cloud) List(shard string) Listing {
 func (c *Cloud) listed(shard string) []provider.Machine {
 	now := c.now()
 	out := make([]provider.Machine, 0, len(c.order))
-	for _, id := range c.order {
-		if m := c.machines[id]; m.shard() == shard && !now.Before(m.hidden) {
+	for _, m := range c.inOrder {
+		if m.shard() == shard && !now.Before(m.hidden) {
 			out = append(out, m.seen())
 		}
 	}

@@ -11,9 +11,11 @@ import (
 type Machine struct {
 	ID      string // of its instance
 	Request provider.CreateRequest
-	Boots   int // how often it has begun to boot
+	Boots   int    // how often it has begun to boot
+	Address string // where its workload is reached
 
 	cloud   *Cloud
+	ref     string
 	state   provider.State
 	why     string
 	hidden  time.Time // not listed before
@@ -61,8 +63,8 @@ func (m *Machine) Running() bool { return !m.gone && m.State() == provider.State
 // seen is the machine as a List shows it.
 func (m *Machine) seen() provider.Machine {
 	s := provider.Machine{
-		Instance: m.ID, Shard: m.shard(), Group: m.Group(), Ref: "ref-" + m.ID, State: m.State(), Why: m.why,
-		Zone: m.Zone(), BootID: m.bootID,
+		Instance: m.ID, Shard: m.shard(), Group: m.Group(), Ref: m.ref, State: m.State(), Why: m.why,
+		Zone: m.Zone(), BootID: m.bootID, Address: m.Address,
 	}
 	if m.cloud.world.Address != nil {
 		s.Address = m.cloud.world.Address(m.ID)
