@@ -77,7 +77,7 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 		}
 		// A request that failed before its time was not refused by the machine: it comes again.
 		timeout = time.Until(over)
-		if err != nil && timeout > 0 {
+		if err != nil {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
