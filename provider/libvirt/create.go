@@ -54,8 +54,6 @@ type plan struct {
 	oem      string   // the OEM string with the document; "": it comes with a seed
 }
 
-func (pl plan) disks() []volume { return pl.volumes }
-
 func (p *Provider) create(ctx context.Context, h *hypervisor, req provider.CreateRequest) (*domain, error) {
 	k := key{req.Bootstrap.Shard, req.Bootstrap.Instance}
 	var d *domain
