@@ -78,13 +78,19 @@ func (s *Session) readPasswords(file string) (map[string]string, error) {
 	return known, nil
 }
 
-// appendSecret appends to a file that only its owner can read.
+// appendSecret appends lines to a file that only its owner can read.
 func appendSecret(file, text string) error {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	whole, err := endsWithLine(f)
+	if !whole {
+		text = "\n" + text // an editor has left out the end of the last line
+	}
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -92,6 +98,17 @@ func appendSecret(file, text string) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
+}
+
+// endsWithLine reports whether a file is empty or its last line is complete.
+func endsWithLine(f *os.File) (bool, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return true, err
+	}
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return last[0] == '\n', err
 }
 
 func newNames(lines string) (names []string) {

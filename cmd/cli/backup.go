@@ -88,7 +88,7 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		return nil
 	}
 	if err := durable.RemoveUnfinished(filepath.Dir(c.File), s.env.Now()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.note("what backups that were killed left behind could not be removed: " + err.Error())
+		s.note("what backups that were killed left behind could not be removed: %s", err)
 	}
 	if err := durable.Replace(c.File, file.Bytes(), 0o600); err != nil {
 		err = durable.Cause(err)

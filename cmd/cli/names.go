@@ -21,8 +21,8 @@ func (s *Session) judgeChanges(ctx context.Context, changes []change) error {
 }
 
 // judgeSources refuses a change that adds a metric which no running coordinator has, at its place
-// in the file: the group's size would follow nothing, or its analysis would wait for ever (AUTO-1,
-// ROLL-5).
+// in the file: the group's size would follow nothing, or its analysis would never end waiting
+// (AUTO-1, ROLL-5).
 func (s *Session) judgeSources(ctx context.Context, changes []change) error {
 	if !slices.ContainsFunc(changes, func(ch change) bool { return len(ch.sourceFields()) > 0 }) {
 		return nil

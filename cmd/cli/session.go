@@ -259,7 +259,7 @@ func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev s
 
 // note prints a message besides the result.
 func (s *Session) note(format string, args ...any) {
-	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
+	fmt.Fprintln(s.env.Stderr, fmt.Sprintf(format, args...)) // so that vet checks the arguments of callers
 }
 
 func (s *Session) warn(format string, args ...any) {

@@ -28,25 +28,34 @@ func (c *UpgradeKey) Run(s *Session) error {
 	if err != nil {
 		return failure(Usage, "name the key without spaces and plus signs", "--name: %s: %s", c.Name, err)
 	}
-	for _, file := range []struct {
-		path, text string
-		mode       fs.FileMode
-	}{{c.File, private, 0o600}, {c.File + ".pub", public, 0o644}} {
-		f, err := os.OpenFile(file.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, file.mode)
-		if errors.Is(err, fs.ErrExist) {
-			return failure(Conflict, "name another file", "%s already exists, and was left unchanged", file.path)
-		}
-		if err == nil {
-			_, err = fmt.Fprintln(f, file.text)
-			err = errors.Join(err, f.Sync(), f.Close())
-		}
-		if err != nil {
-			return failure(Failed, "leasehold upgrade key FILE, in a directory that you may write to", "%s", err)
-		}
+	if err := createKey(c.File, private, 0o600); err != nil {
+		return err
+	}
+	if err := createKey(c.File+".pub", public, 0o644); err != nil {
+		_ = os.Remove(c.File) // a private key without its public key is of no use, and was never shown
+		return err
 	}
 	fmt.Fprintln(s.env.Stdout, public)
-	s.note("keep " + output.OneLine(c.File) + " off line: its holder can run programs on every machine. Give the " +
-		"public key to agents with --release-key or LEASEHOLD_RELEASE_KEY")
+	s.note("keep %s off line: its holder can run programs on every machine. Give the "+
+		"public key to agents with --release-key or LEASEHOLD_RELEASE_KEY", output.OneLine(c.File))
+	return nil
+}
+
+// createKey writes a new file, and leaves nothing behind when it cannot.
+func createKey(path, text string, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return failure(Conflict, "name another file", "%s already exists, and was left unchanged", path)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(f, text)
+		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+			_ = os.Remove(path)
+		}
+	}
+	if err != nil {
+		return failure(Failed, "leasehold upgrade key FILE, in a directory that you may write to", "%s", err)
+	}
 	return nil
 }
 

@@ -56,3 +56,30 @@ func TestSigningAgents(t *testing.T) {
 		t.Errorf("signed %+v, %v", st, err)
 	}
 }
+
+// A public key in the way makes no key pair: no private key is left over that would keep the next
+// attempt from working.
+//
+// proves PROV-7
+func TestNoHalfKeyPair(t *testing.T) {
+	w := newWorld(t)
+	key := filepath.Join(t.TempDir(), "100%d.key")
+	if err := os.WriteFile(key+".pub", []byte("another key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, err := w.run("upgrade", "key", key); code != Conflict {
+		t.Errorf("exit %d\n%s%s", code, out, err)
+	}
+	if _, err := os.Lstat(key); !os.IsNotExist(err) {
+		t.Errorf("the private key stayed: %v", err)
+	}
+	if text, err := os.ReadFile(key + ".pub"); err != nil || string(text) != "another key\n" {
+		t.Errorf("public key %q, %v", text, err)
+	}
+	if err := os.Remove(key + ".pub"); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, err := w.run("upgrade", "key", key); code != Done || !strings.Contains(err, "keep "+key+" off line") {
+		t.Errorf("exit %d\n%s", code, err)
+	}
+}

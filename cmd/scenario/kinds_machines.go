@@ -10,7 +10,7 @@ import (
 
 const forGood = "for good"
 
-// lasting reads how long an event lasts; 0 is for good.
+// lasting reads how long an event lasts; 0: it never ends by itself.
 func (f *fields) lasting(doc string) time.Duration {
 	return f.length("for", forGood, time.Second, longest, doc)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/leasehold/leasehold/coordinator/encryption"
@@ -79,7 +80,8 @@ func (p Place) store(ctx context.Context, endpoints []string, log *slog.Logger) 
 	return etcdstore.Open(ctx, etcdstore.Config{Endpoints: endpoints, TLS: secure, Compactor: root, Logger: log})
 }
 
-// tell writes the settings with which commands on this host reach the shard as an operator.
+// tell writes the settings with which commands on this host reach the shard as an operator, unless
+// the file has them already.
 func (p Place) tell(r Record) error {
 	cert, key := p.credentials().Of(string(store.RoleOperator))
 	var endpoints []string
@@ -89,5 +91,8 @@ func (p Place) tell(r Record) error {
 	text := fmt.Sprintf("# leasehold server writes this: commands on this host find it\nendpoints: [%s]\n"+
 		"cacert: %q\ncert: %q\nkey: %q\nshard: %q\n",
 		strings.Join(endpoints, ", "), p.credentials().CA("operators"), cert, key, r.Shard)
+	if present, err := os.ReadFile(p.Settings()); err == nil && string(present) == text {
+		return nil
+	}
 	return durable.Replace(p.Settings(), []byte(text), 0o600)
 }

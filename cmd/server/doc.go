@@ -2,7 +2,7 @@
 // coordinator (DAY-1).
 //
 //	command.go    flags, and what a start does with what it finds in the data directory
-//	place.go      the data directory, and what this host knows of itself and of the others
+//	place.go      the data directory, and what this host has recorded about itself and the others
 //	begin.go      the first host: authorities, rights, the shard
 //	invite.go     tokens with which others join
 //	join.go       a host that joins: asks to be let in, becomes a learner, is promoted

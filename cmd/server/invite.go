@@ -18,8 +18,8 @@ import (
 // tokenTime is how long a host may use a token.
 const tokenTime = time.Hour
 
-// token is the secret with which a host joins, and the fingerprint of the authority that must be at
-// the other end, so that the secret goes to no one else.
+// token is the secret with which a host joins, and the fingerprint of the authority. The host sends
+// the secret only to a server that has a certificate of this authority.
 type token struct{ secret, authority string }
 
 func (t token) String() string { return t.secret + "." + t.authority }

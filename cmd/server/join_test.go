@@ -36,6 +36,33 @@ func first(t *testing.T) (Place, Record) {
 	return p, r
 }
 
+// The supervisor prepares the directory again every few seconds. The settings file is written only
+// when it changes.
+//
+// proves DAY-1
+func TestSettingsAreNotWrittenAgain(t *testing.T) {
+	p, r := first(t)
+	written := func() os.FileInfo {
+		t.Helper()
+		if err := p.prepare(r); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(p.Settings())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	before := written()
+	if !os.SameFile(before, written()) {
+		t.Error("unchanged settings were written again")
+	}
+	r.Members = append(r.Members, Peer{Name: "b", Peer: "https://b:2380", Client: "https://b:2379"})
+	if os.SameFile(before, written()) {
+		t.Error("changed settings were not written")
+	}
+}
+
 func request(t *testing.T) []byte {
 	t.Helper()
 	key, err := identity.NewKey()

@@ -68,13 +68,19 @@ func (p *pipe) failed(err error) {
 	p.tell(w)
 }
 
-// hear calls back for each message until the part has ended.
+// mostOfWord is the length of the longest message that is understood.
+const mostOfWord = 1 << 20
+
+// hear calls back for each message until the part has ended. It reads on past a message that is too
+// long, because a part that cannot write stands still.
 func hear(from io.Reader, heard func(word)) {
 	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, mostOfWord)
 	for lines.Scan() {
 		var w word
 		if json.Unmarshal(lines.Bytes(), &w) == nil {
 			heard(w)
 		}
 	}
+	_, _ = io.Copy(io.Discard, from)
 }

@@ -42,7 +42,7 @@ func (p Place) hasAuthorities() bool {
 	return err == nil
 }
 
-// phase is how far a host has come.
+// phase is how much of the first start or of the join a host has completed.
 type phase string
 
 const (

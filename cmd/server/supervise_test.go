@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -75,6 +76,26 @@ func TestPart(t *testing.T) {
 	}
 	for range again {
 		to.tell(word{Alive: true})
+	}
+}
+
+// A long reason for an end arrives whole, and one that is too long keeps no part from writing.
+//
+// proves DAY-3
+func TestLongWordsOfAPart(t *testing.T) {
+	long, err := json.Marshal(word{What: strings.Repeat("x", 100_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard []word
+	hear(strings.NewReader(string(long)+"\n"+`{"alive":true}`+"\n"), func(w word) { heard = append(heard, w) })
+	if len(heard) != 2 || len(heard[0].What) != 100_000 || !heard[1].Alive {
+		t.Errorf("heard %d words", len(heard))
+	}
+	rest := strings.NewReader(strings.Repeat("x", 3*mostOfWord) + "\n")
+	hear(rest, func(word) { t.Error("heard a word that is too long") })
+	if rest.Len() != 0 {
+		t.Errorf("%d bytes were not read, and a part waits to write them", rest.Len())
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
@@ -213,7 +214,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	defer hide()
 	select {
 	case address := <-ready:
-		if err := os.WriteFile(listenFile(w.dir), []byte(address), 0o600); err != nil {
+		if err := durable.Replace(listenFile(w.dir), []byte(address), 0o600); err != nil {
 			return giveUp(problem(DirectoryNext(err), "data directory: %s", err))
 		}
 		w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)

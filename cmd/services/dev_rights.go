@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -40,8 +41,8 @@ func (c Credentials) tell(dir, endpoint, shard string) error {
 	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n",
 		quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))
 	return errors.Join(
-		os.WriteFile(DevSettings(dir), []byte(settings), 0o600),
-		os.WriteFile(devEtcdctl(dir), []byte(variables), 0o600),
+		durable.Replace(DevSettings(dir), []byte(settings), 0o600),
+		durable.Replace(devEtcdctl(dir), []byte(variables), 0o600),
 	)
 }
 

@@ -36,9 +36,10 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
+// truncate shortens a text, and cuts no character in two.
 func truncate(s string) string {
 	if len(s) > maxText {
-		return s[:maxText-3] + "..."
+		return strings.ToValidUTF8(s[:maxText-3], "") + "..."
 	}
 	return s
 }

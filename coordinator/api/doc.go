@@ -13,6 +13,6 @@
 //   - A read costs etcd nothing, except that it has to tell whether it knows a user.
 //   - An edit is made with the etcd user that the request names, never with the replica's: etcd's
 //     roles decide. An edit of a group names the revision that it is based on.
-//   - No credential is logged, kept or told. No cookie is read, and no page of another origin is
+//   - No credential is logged, kept or shown. No cookie is read, and no page of another origin is
 //     answered: see coordinator/web.
 package api

@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -346,5 +348,60 @@ func TestWatches(t *testing.T) {
 	}
 	if code, _, header := d.ask("GET", "shard?watch=true", ""); code != 503 || header.Get("Retry-After") == "" {
 		t.Errorf("one watch too many: %d %v", code, header)
+	}
+}
+
+// An entry that arrives while a watch looks through the journal is neither left out nor sent twice.
+//
+// proves WEB-4
+func TestAWatchLosesNoEvent(t *testing.T) {
+	d := newDesk(t)
+	const last, each = 900, 3 // fewer than mostEvents, so no listing is cut short
+	begun := time.Now()
+	write := func(n int) {
+		at := begun.Add(time.Duration(n) * time.Millisecond)
+		entry := store.JournalEntry{
+			Schema: store.Schema, At: at, By: "coord-a", Group: "web", What: fmt.Sprintf("number %d.", n), Rule: "REC-3",
+		}
+		if _, err := d.st.Commit(t.Context(), store.Txn{Writes: []store.Write{
+			store.Put(d.keys.Event(at, fmt.Sprint(n)), store.Encode(entry)),
+		}}); err != nil {
+			t.Error(err)
+		}
+	}
+	number := regexp.MustCompile(`number ([0-9]+)\.`)
+	type watch struct {
+		next func() ([]byte, error)
+		seen int
+	}
+	look := func(w *watch) {
+		text, err := w.next()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, found := range number.FindAllSubmatch(text, -1) {
+			n, err := strconv.Atoi(string(found[1]))
+			if err != nil || w.seen != 0 && n != w.seen+1 {
+				t.Errorf("after number %d comes %d (%v)", w.seen, n, err)
+			}
+			w.seen = n
+		}
+	}
+	var before *watch
+	for n := 0; n < last && !t.Failed(); n += each {
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for i := range each {
+				write(n + i + 1)
+			}
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, Root+"events?watch=true&limit=1", http.NoBody)
+		w := &watch{next: d.h.eventStream(r)}
+		look(w)
+		writing.Wait()
+		if before != nil {
+			look(before)
+		}
+		before = w
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -209,16 +208,4 @@ func (h *Handler) events(r *http.Request) (any, error) {
 		d.Older = d.Entries[len(d.Entries)-1].Name
 	}
 	return d, nil
-}
-
-// since returns the selected entries that were not sent yet, the oldest first.
-func (h *Handler) since(wanted view.Wanted, sent map[string]bool) []Event {
-	var fresh []Event
-	for _, e := range slices.Backward(h.Views.Events(wanted).Entries) {
-		if !sent[e.Name] {
-			sent[e.Name] = true
-			fresh = append(fresh, Event{e.Name, e.JournalEntry})
-		}
-	}
-	return fresh
 }

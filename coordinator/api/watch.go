@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/journal"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -141,32 +144,45 @@ func (h *Handler) stream(r *http.Request, do func(*http.Request) (any, error)) f
 
 // eventStream begins with the last entries, as many as limit says.
 func (h *Handler) eventStream(r *http.Request) func() ([]byte, error) {
-	sent := map[string]bool{}
-	begun := false
+	var f feed
 	return func() ([]byte, error) {
 		wanted, err := wantedOf(r)
 		if err != nil {
 			return nil, err
 		}
-		if begun { // more than can come within a pause, and clocks differ
-			wanted.Most = mostEvents
-		}
-		fresh := h.since(wanted, sent)
-		if !begun { // older entries count as sent
-			begun = true
-			wanted.Most = mostEvents
-			h.since(wanted, sent)
-		}
-		if len(sent) > 4*mostEvents {
-			sent = map[string]bool{}
-			h.since(wanted, sent)
-		}
+		most := wanted.Most
+		wanted.Most = mostEvents // more than can come within a pause, and clocks differ
 		var all []byte
-		for i := range fresh {
-			all = append(all, message("event", h.revision(), fresh[i])...)
+		for _, e := range f.take(h.Views.Events(wanted).Entries, most) {
+			all = append(all, message("event", h.revision(), e)...)
 		}
 		return all, nil
 	}
+}
+
+// feed knows which entries of the journal a client was sent.
+type feed struct {
+	sent map[string]bool // by name; nil: it was sent none yet
+}
+
+// take returns the entries of a listing, which has the newest first, that the client lacks, the
+// oldest first. At first it lacks only the newest ones, at most as many as given. All entries of the
+// listing count as sent then.
+func (f *feed) take(newest []journal.Entry, most int) (fresh []Event) {
+	begins := f.sent == nil
+	listed := make(map[string]bool, len(newest))
+	for i, e := range slices.Backward(newest) {
+		listed[e.Name] = true
+		if begins && i < most || !begins && !f.sent[e.Name] {
+			fresh = append(fresh, Event{e.Name, e.JournalEntry})
+		}
+	}
+	if begins || len(f.sent) > 4*mostEvents {
+		f.sent = listed
+	} else {
+		maps.Copy(f.sent, listed)
+	}
+	return fresh
 }
 
 // message is a message in the format of event streams. Its ID is the revision.

@@ -74,7 +74,7 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 }
 
 // resealed sends the claim again if another authority issues now: the authority that sealed it will
-// not be trusted for ever. s.mu must be held.
+// not always be trusted. s.mu must be held.
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()

@@ -5,7 +5,7 @@
 //	guard.go        which requests are answered at all, and the headers of every answer
 //	people.go       the pages for people; package page renders them
 //	live.go         what changes on a page, to those who read it
-//	crowd.go        how many connections there may be, and who gives way
+//	crowd.go        how many connections there may be, and which one is closed for a new one
 //	health.go       /livez, /readyz
 //	metrics.go      what is counted where it happens
 //	gauges.go       what is read from the cache on request
@@ -19,7 +19,7 @@
 //   - A certificate of the agents' authority opens nothing here.
 //   - The listener, its connections and its time-outs are its own: whatever is done to it, agents
 //     are served.
-//   - An answer that refuses says nothing of the inside.
-//   - Prometheus is known here alone: who has something to count tells it through an interface of
-//     its own.
+//   - A refusal tells a client nothing about the replica or its shard.
+//   - Only this package uses Prometheus' library. Other packages report what is counted through an
+//     interface that they define.
 package web

@@ -170,9 +170,9 @@ const refusalsEvery = time.Minute
 type refusals struct {
 	log *slog.Logger
 
-	mu    sync.Mutex
-	told  time.Time
-	since int
+	mu     sync.Mutex
+	logged time.Time
+	since  int // requests
 }
 
 func newRefusals(log *slog.Logger) *refusals { return &refusals{log: log} }
@@ -181,9 +181,9 @@ func (f *refusals) note(from string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.since++
-	if time.Since(f.told) < refusalsEvery {
+	if time.Since(f.logged) < refusalsEvery {
 		return
 	}
 	f.log.Warn("http requests without the right credentials refused", "requests", f.since, "last_from", from)
-	f.told, f.since = time.Now(), 0
+	f.logged, f.since = time.Now(), 0
 }

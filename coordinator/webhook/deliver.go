@@ -109,7 +109,8 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// load reads how far the previous leaders have come. A new webhook begins with later entries.
+// load reads up to which entry the previous leaders have delivered. A new webhook begins with later
+// entries.
 func (d *delivery) load(ctx context.Context) error {
 	kv, missing := d.Store.Get(ctx, d.Keys.Webhook(d.hook.name))
 	if missing != nil && !errors.Is(missing, store.ErrNotFound) {
@@ -327,7 +328,7 @@ func (d *delivery) failed(e *Event, failed error) bool {
 	return true
 }
 
-// save records how far the deliveries have come, if that is due.
+// save records up to which entry events are delivered, if that is due.
 func (d *delivery) save(ctx context.Context) error {
 	if !d.dirty || time.Since(d.saved) < saveEvery {
 		return nil

@@ -11,7 +11,7 @@ import (
 type form struct {
 	contentType string
 	signed      bool // receivers verify the sender
-	body        func(e *Event) any
+	body        func(e *Event, now time.Time) any
 }
 
 var forms = map[string]form{
@@ -20,9 +20,9 @@ var forms = map[string]form{
 	"slack":        {contentType: "application/json", body: message},
 }
 
-// encode returns the body of a request. Its values can always be encoded.
-func (f form) encode(e *Event) []byte {
-	text, err := json.Marshal(f.body(e))
+// encode returns the body of a request that is sent now. Its values can always be encoded.
+func (f form) encode(e *Event, now time.Time) []byte {
+	text, err := json.Marshal(f.body(e, now))
 	if err != nil {
 		panic(err)
 	}
@@ -30,7 +30,7 @@ func (f form) encode(e *Event) []byte {
 }
 
 // cloudEvent is the event in CloudEvents' structured mode (https://cloudevents.io, version 1.0).
-func cloudEvent(e *Event) any {
+func cloudEvent(e *Event, _ time.Time) any {
 	return struct {
 		SpecVersion string    `json:"specversion"`
 		ID          string    `json:"id"`
@@ -56,7 +56,7 @@ func subject(e *Event) string {
 
 // message is the event for a receiver that understands Slack's incoming webhooks, as Mattermost and
 // others do.
-func message(e *Event) any {
+func message(e *Event, _ time.Time) any {
 	text := fmt.Sprintf("*%s* %s: %s (%s)", e.Severity, e.Shard, e.Headline, e.Rule)
 	if e.Missed > 0 {
 		text += fmt.Sprintf("\n%d earlier events were not delivered", e.Missed)
@@ -69,8 +69,14 @@ func message(e *Event) any {
 // duration.
 const alertLasts = 15 * time.Minute
 
-// alerts is the event for Alertmanager's API, version 2.
-func alerts(e *Event) any {
+// alerts is the event for Alertmanager's API, version 2. Alertmanager notifies no one of an alert that
+// has ended, so an event that was retried for long gets its whole duration from now on. The clock
+// of the event may be ahead of ours: an alert must not end before it starts.
+func alerts(e *Event, now time.Time) any {
+	ends := e.At.Add(alertLasts)
+	if late := now.UTC().Add(alertLasts); late.After(ends) {
+		ends = late
+	}
 	labels := map[string]string{
 		"alertname": "LeaseholdDecision", "shard": e.Shard, "rule": e.Rule, "severity": string(e.Severity),
 	}
@@ -85,6 +91,6 @@ func alerts(e *Event) any {
 		annotations["missed"] = fmt.Sprintf("%d earlier events were not delivered", e.Missed)
 	}
 	return []any{map[string]any{
-		"labels": labels, "annotations": annotations, "startsAt": e.At, "endsAt": e.At.Add(alertLasts),
+		"labels": labels, "annotations": annotations, "startsAt": e.At, "endsAt": ends,
 	}}
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -171,8 +172,30 @@ func TestForms(t *testing.T) {
 			`{"alertname":"LeaseholdDecision","group":"web","instance":"web-3-a","rule":"DET-4","severity":"warning","shard":"shop"},` +
 			`"startsAt":"2026-11-25T14:06:06Z"}]`,
 	} {
-		if got := string(forms[name].encode(&e)); got != want {
+		if got := string(forms[name].encode(&e, e.At)); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
+	}
+}
+
+// Alertmanager takes an alert that has ended for resolved, and notifies no one of it: an event that
+// was retried for longer than an alert lasts would be lost although it was delivered.
+//
+// proves WEB-3
+func TestAnAlertThatIsLateHasNotEnded(t *testing.T) {
+	at := time.Date(2026, 11, 25, 14, 6, 6, 0, time.UTC)
+	for name, now := range map[string]time.Time{
+		"at once": at.Add(time.Second), "after a long retry": at.Add(50 * time.Minute),
+		"from a clock that is ahead": at.Add(-time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []struct{ StartsAt, EndsAt time.Time }
+			if err := json.Unmarshal(forms["alertmanager"].encode(&Event{At: at}, now), &all); err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			if a := all[0]; a.EndsAt.Sub(now) < alertLasts || a.EndsAt.Sub(a.StartsAt) < alertLasts {
+				t.Errorf("an alert from %s to %s, sent at %s", a.StartsAt, a.EndsAt, now)
+			}
+		})
 	}
 }

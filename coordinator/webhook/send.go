@@ -38,14 +38,15 @@ func (h *Hook) Send(ctx context.Context, e *Event) error {
 	if err != nil {
 		return &failure{why: err.Error()}
 	}
-	body := h.form.encode(e)
+	now := time.Now()
+	body := h.form.encode(e, now)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return &failure{why: "the URL cannot be used"}
 	}
 	r.Header.Set("Content-Type", h.form.contentType)
 	r.Header.Set("User-Agent", "leasehold")
-	sign(r.Header, keys, e.ID, time.Now(), body)
+	sign(r.Header, keys, e.ID, now, body)
 	answer, err := h.client.Do(r)
 	if err != nil {
 		var with *url.Error

@@ -94,7 +94,7 @@ func (h *hypervisor) use(ctx context.Context, f func(l *link) error) error {
 		select {
 		case err = <-done:
 		case <-late.C:
-			return ctx.Err() // go-libvirt waits for what never comes: nothing is heard of f any more
+			return ctx.Err() // go-libvirt waits for an answer that never comes, so f never ends
 		}
 		if err != nil {
 			return ctx.Err()

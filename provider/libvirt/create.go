@@ -41,7 +41,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (m pr
 	return m, nil
 }
 
-// plan is what is to be made of a request on one hypervisor.
+// plan is what a Create makes on one hypervisor.
 type plan struct {
 	key
 	name     string
@@ -53,8 +53,6 @@ type plan struct {
 	volumes  []volume // without the console's
 	oem      string   // the OEM string with the document; "": it comes with a seed
 }
-
-func (pl plan) disks() []volume { return pl.volumes }
 
 func (p *Provider) create(ctx context.Context, h *hypervisor, req provider.CreateRequest) (*domain, error) {
 	k := key{req.Bootstrap.Shard, req.Bootstrap.Instance}
@@ -293,7 +291,7 @@ func (h *hypervisor) room(l *link) (free, all uint64, err error) {
 	return all - taken, all, nil
 }
 
-// complete brings a domain to its first start, from wherever the last attempt has left it.
+// complete brings a domain to its first start. An earlier attempt may have ended at any step.
 func (p *Provider) complete(ctx context.Context, h *hypervisor, pl plan, d *domain) (done *domain, err error) {
 	err = h.use(ctx, func(l *link) error {
 		done, err = completeBy(l, pl, d)
@@ -314,7 +312,8 @@ func completeBy(l *link, pl plan, d *domain) (*domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Another call has started it, or ours whose answer was lost, whatever has come of it since.
+	// Another call has started it, or an earlier one of ours whose answer was lost. It may have
+	// stopped since.
 	if now.Step == stepStarted || now.Step == stepRestarting {
 		return now, nil
 	}

@@ -20,7 +20,7 @@ const (
 	namespacePrefix = "leasehold"
 )
 
-// step is how far the last start of a domain has come, as noted.
+// step is the step of the last start that was noted last in the domain.
 type step string
 
 const (
@@ -64,8 +64,8 @@ func tagsOf(all map[string]string) (tags []tag) {
 	return tags
 }
 
-// encode is the metadata as libvirt is told them: in the whole definition with their name space,
-// else without.
+// encode returns the metadata as XML. In a whole definition they need their name space; where they
+// are sent alone, libvirt adds it.
 func (r record) encode(space string) (string, error) {
 	text, err := xml.Marshal(struct {
 		XMLName xml.Name

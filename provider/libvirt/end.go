@@ -45,8 +45,8 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 	return nil
 }
 
-// end takes a domain down: in order if its guest ends within the timeout, and else the hard way. It
-// returns when the boot that was to end has; a domain that is gone is no error.
+// end stops a domain: its guest is asked to shut down, and the domain is destroyed if it still runs
+// after the timeout. It returns when that boot has ended; a domain that is gone is no error.
 func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) error {
 	over := time.Now().Add(timeout)
 	var pushed time.Time
@@ -222,8 +222,8 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 	return written, nil
 }
 
-// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for a
-// reader that stops reading.
+// tail keeps the end of what is written to it. It never fails: go-libvirt would wait forever for a
+// writer that has returned an error.
 type tail []byte
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// meaning gives an error of libvirt's its kind (PROV-5). The scope is of one that is out of
-// capacity.
+// meaning gives an error of libvirt's its kind (PROV-5). The scope is where capacity is missing, if
+// that is the error.
 func (h *hypervisor) meaning(err error, scope string) error {
 	var e api.Error
 	if !errors.As(err, &e) {

@@ -19,15 +19,14 @@ const (
 	mostEarly   = 4 << 20 // bytes of a stream before the reply to its call
 )
 
-// frames is a connection of which go-libvirt gets whole packets alone, and none that it could not
-// take:
+// frames is a connection from which go-libvirt gets whole packets only, and none that it cannot
+// handle:
 //
 //   - A length that no packet has would make it break down.
-//   - A packet of a stream that has ended makes it wait for good, whatever becomes of the
-//     connection, because nothing receives it. libvirtd tells the end of a stream twice now and
-//     then.
+//   - A packet of a stream that has ended makes it wait forever, even if the connection ends,
+//     because nothing receives it. libvirtd sometimes reports the end of a stream twice.
 //   - A packet of a stream before the reply to its call is taken for the reply, and the reply for
-//     the end of the stream: what then comes of the stream comes too late. libvirtd's threads send
+//     the end of the stream: the rest of the stream then comes too late. libvirtd's threads send
 //     both, in either order. So the early ones wait for the reply.
 //
 // One call at a time uses a connection, and the numbers of calls grow. It knows whether the

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// domains reads a hypervisor's domains whose names begin so and that have metadata of ours. Those
-// whose metadata cannot be read are an error of its own.
+// domains reads a hypervisor's domains whose names have the prefix and that have our metadata.
+// Those whose metadata cannot be read are an error of its own.
 func domains(l *link, prefix string) (out []*domain, unreadable, err error) {
 	all, _, err := l.ConnectListAllDomains(1, 0)
 	if err != nil {

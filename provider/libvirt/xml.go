@@ -170,7 +170,7 @@ func (p *Provider) definition(pl plan, s size, r record) (string, error) {
 		x.OS.SMBIOS = &modeAttr{"sysinfo"}
 		x.Sysinfo = &sysinfoXML{Type: "smbios", Entries: []string{pl.oem}}
 	}
-	for i, v := range pl.disks() {
+	for i, v := range pl.volumes {
 		var d diskXML
 		d.Type, d.Device, d.Driver.Name, d.Driver.Type = "file", "disk", "qemu", v.format
 		d.Source.File, d.Target.Dev, d.Target.Bus = pl.path(v.name), "vd"+string(rune('a'+i)), "virtio"

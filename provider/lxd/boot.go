@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// setState asks LXD to start or stop a container. A timeout of zero or less does so the hard way.
+// setState asks LXD to start or stop a container. Without a timeout a stop is forced: the processes
+// are killed.
 func (p *Provider) setState(ctx context.Context, name, action string, timeout time.Duration) error {
 	body := map[string]any{"action": action, "timeout": -1, "force": timeout <= 0}
 	if timeout > 0 {
@@ -26,7 +27,7 @@ func (p *Provider) setState(ctx context.Context, name, action string, timeout ti
 
 const unlimited = 0 // LXD has no time limit on a start
 
-// startUp starts a container whose start was noted as intended, and notes what came of it.
+// startUp starts a container whose start was noted as intended, and notes the outcome.
 func (p *Provider) startUp(ctx context.Context, c *container) (*container, error) {
 	err := p.setState(ctx, c.Name, "start", unlimited)
 	if err != nil && !says(err, []string{"already running"}) {
@@ -84,8 +85,8 @@ const bootTimeout = 5 * time.Second
 var bootForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // readBoot asks the container for its kernel's boot ID: LXC gives each start one of its own. It
-// returns "" if that cannot be told, or if it may belong to another start than the one that was
-// read.
+// returns "" if the ID cannot be read, or if it may belong to another start than the one that c
+// shows.
 func (p *Provider) readBoot(ctx context.Context, c *container) string {
 	if c.Status != isRunning || c.start() == "" {
 		return ""

@@ -125,11 +125,10 @@ func newClient(c Config) (*client, error) {
 	return httpsClient(u.Host, config, c.Project), nil
 }
 
-// socketOf is the socket that was named, or the one that LXD's environment variable or its package
-// have.
-func socketOf(told string) string {
-	if told != "" {
-		return told
+// socketOf returns the configured socket, or else that of LXD's environment variable or package.
+func socketOf(configured string) string {
+	if configured != "" {
+		return configured
 	}
 	if dir := os.Getenv("LXD_DIR"); dir != "" {
 		return dir + "/unix.socket"

@@ -31,7 +31,7 @@ const (
 	keyPower = "volatile.last_state.power"
 )
 
-// step is how far the last start of a container has come, as noted.
+// step is the step of the last start that was noted last in the container.
 type step string
 
 const (
@@ -109,7 +109,7 @@ func (c *container) up() bool {
 	return slices.Contains([]string{isRunning, isFrozen, "Ready", "Freezing", "Thawed"}, c.Status)
 }
 
-// neverStarted: our own note and LXD's both say so.
+// neverStarted reports whether both our own note and LXD's say that it never started.
 func (c *container) neverStarted() bool {
 	what, _ := c.step()
 	return what == stepNew && c.down() && c.start() == ""
@@ -172,7 +172,7 @@ func (p *Provider) look(ctx context.Context, name string) (c *container, ok bool
 	if err != nil {
 		return nil, false, p.meaning(err, "")
 	}
-	if c.Name != name { // nothing is known of the container that was asked for, least of all that it is gone
+	if c.Name != name { // this says nothing about the container that was asked for
 		return nil, false, fmt.Errorf("LXD was asked for container %s and answers with %q", name, c.Name)
 	}
 	return c, true, nil

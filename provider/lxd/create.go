@@ -225,7 +225,7 @@ func (p *Provider) awaitCreation(ctx context.Context, name string) error {
 			}) {
 			continue
 		}
-		// What becomes of it shows in the container.
+		// Its outcome shows in the container.
 		if err := p.client.await(ctx, "/1.0/operations/"+url.PathEscape(op.ID)); ctx.Err() != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (p *Provider) awaitCreation(ctx context.Context, name string) error {
 	return nil
 }
 
-// complete brings a container to its first start, from wherever the last attempt has left it.
+// complete brings a container to its first start. An earlier attempt may have ended at any step.
 func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootstrap) (*container, error) {
 	for {
 		if c.up() {
@@ -276,7 +276,7 @@ func (p *Provider) discard(ctx context.Context, c *container) error {
 	return gone(err)
 }
 
-// again looks once more at a container that has to be there.
+// again reads a container again; it is an error if it is gone.
 func (p *Provider) again(ctx context.Context, c *container) (*container, error) {
 	now, ok, err := p.look(ctx, c.Name)
 	if err != nil {

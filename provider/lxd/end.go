@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Stop notes that the container is to stop, has LXD signal its init, and stops it the hard way when
+// Stop notes that the container is to stop, has LXD signal its init, and kills its processes when
 // the timeout is over. No other call waits meanwhile: Delete cuts the wait short.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	var c *container
@@ -55,8 +55,8 @@ func gone(err error) error {
 	return err
 }
 
-// end takes a container down: in order if it goes within the timeout, and else the hard way. It
-// returns when the container is down; one that is gone is no error.
+// end stops a container: its init is signalled, and its processes are killed if it still runs after
+// the timeout. It returns when the container is down; one that is gone is no error.
 func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration) error {
 	was, over := c.start(), time.Now().Add(timeout)
 	for {
@@ -77,7 +77,7 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 		}
 		// A request that failed before its time was not refused by the machine: it comes again.
 		timeout = time.Until(over)
-		if err != nil && timeout > 0 {
+		if err != nil {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -87,7 +87,7 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 	}
 }
 
-// Delete stops the container the hard way and removes it.
+// Delete kills the container's processes and removes it.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	name := nameOf(instance)
 	err := p.turns.Take(ctx, name, func() error {

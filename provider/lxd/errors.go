@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// failure is an error that LXD itself told: in an answer, or as the end of an operation.
+// failure is an error that LXD itself reported: in an answer, or as the end of an operation.
 type failure struct {
 	code      int
 	text      string
@@ -83,16 +83,16 @@ func says(err error, texts []string) bool {
 	return false
 }
 
-// notFound is LXD's word on a path of its API.
+// notFound reports whether LXD answered that a path of its API does not exist.
 func notFound(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && !f.operation && f.code == http.StatusNotFound && !says(err, noProject)
 }
 
-// errVanished: the container that a call is about is gone.
+// errVanished is the error of a call whose container was deleted meanwhile.
 var errVanished = errors.New("the container was deleted meanwhile")
 
-// changed: the container was changed between our look at it and our change of it.
+// changed reports whether LXD refused a change because the container changed after it was read.
 func changed(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.code == http.StatusPreconditionFailed
@@ -104,21 +104,21 @@ func (p *Provider) meaning(err error, zone string) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	told := func(kind provider.Kind, scope string) error {
+	as := func(kind provider.Kind, scope string) error {
 		return &provider.Error{Kind: kind, Scope: scope, Message: f.text}
 	}
 	forbidden := f.code == http.StatusForbidden || f.code == http.StatusUnauthorized
 	switch {
 	case says(err, quota):
-		return told(provider.Quota, "project "+p.project)
+		return as(provider.Quota, "project "+p.project)
 	case says(err, full):
-		return told(provider.Capacity, "zone "+zone)
+		return as(provider.Capacity, "zone "+zone)
 	case says(err, noProject):
 		return fmt.Errorf("LXD has no project %s: create it, or correct the provider's project: %w", p.project, err)
 	case says(err, invalid):
-		return told(provider.Invalid, "")
+		return as(provider.Invalid, "")
 	case forbidden, says(err, refused):
-		return told(provider.Credentials, p.client.where)
+		return as(provider.Credentials, p.client.where)
 	}
 	return err
 }

@@ -169,6 +169,33 @@ func TestAStopThatFailsComesAgain(t *testing.T) {
 	}
 }
 
+// An LXD that reports a container as running and refuses to stop it as stopped is asked at a pace.
+func TestAContradictoryLXDIsNotAskedWithoutPause(t *testing.T) {
+	var asked atomic.Int64
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var pauses []time.Time
+	p := fake(t, map[string]http.HandlerFunc{
+		"GET /1.0/instances/ls-i1":   answer(ours("Running", nil)),
+		"PATCH /1.0/instances/ls-i1": answer(nil), "PUT /1.0/instances/ls-i1": answer(nil),
+		"PUT /1.0/instances/ls-i1/state": func(w http.ResponseWriter, r *http.Request) {
+			pauses = append(pauses, time.Now())
+			if asked.Add(1) == 3 {
+				end()
+			}
+			refuse(http.StatusBadRequest, "The instance is already stopped")(w, r)
+		},
+	})
+	if err := p.Stop(ctx, "s1", "i1", 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("after %d requests: %v", asked.Load(), err)
+	}
+	for i := 1; i < len(pauses); i++ {
+		if pause := pauses[i].Sub(pauses[i-1]); pause < stopAgain {
+			t.Errorf("asked again after %s", pause)
+		}
+	}
+}
+
 func TestBusyForeverEndsWithTheContext(t *testing.T) {
 	p := fake(t, map[string]http.HandlerFunc{
 		"GET /1.0/instances/ls-i1": answer(ours("Stopped", nil)),

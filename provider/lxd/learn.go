@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// What a List does not tell costs a question for each container, tens of milliseconds of LXD's time
-// each: LXD would answer all of them with the List (recursion=2), for every container that it has.
+// Addresses and boots are not part of a List. Each needs a request per container, which costs LXD
+// tens of milliseconds. LXD could add them to the List (recursion=2), but only for every container
+// that it has.
 const (
 	askers        = 8                // how many containers are asked at the same time
 	addressesOnce = 64               // how many containers a List asks for their addresses
@@ -21,15 +22,15 @@ const (
 	questionsFor  = 2 * time.Second  // all questions of one List
 )
 
-// knownOf is what is known of a container from before.
+// knownOf returns what earlier calls found out about a container.
 func (p *Provider) knownOf(c *container) known {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.known[c.Name]
 }
 
-// update changes what is known of a container. Of a new start nothing is known but the address that
-// it had.
+// update changes what is known about a container. When it has started again, only its address is
+// kept.
 func (p *Provider) update(c *container, change func(*known)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +47,7 @@ func (p *Provider) update(c *container, change func(*known)) {
 	p.known[c.Name] = k
 }
 
-// question is what is to be learned of a container.
+// question is what learn asks about one container.
 type question struct {
 	c             *container
 	boot, address bool
@@ -55,8 +56,8 @@ type question struct {
 
 // learn finds out about addresses, and about boots that no call of ours has begun: of containers
 // that were restarted from within, by LXD, or by hand. All questions of a List together have little
-// time, because the List waits for them, and with it the news of every other container. What is
-// not learned now is asked for by a later List: first of containers that were not asked for long.
+// time, because the List waits for them, and with it the news of every other container. A later
+// List asks what was not answered now, beginning with the container that was asked longest ago.
 func (p *Provider) learn(ctx context.Context, all []*container) {
 	var questions []question
 	addresses := 0

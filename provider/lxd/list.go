@@ -136,7 +136,7 @@ func nameIn(address string) string {
 	return name
 }
 
-// hidden tells of a container whose name is listed and which the filter left out: most are of
+// hidden looks at a container whose name is listed and which the filter left out: most belong to
 // another shard.
 func (p *Provider) hidden(ctx context.Context, name, shard string, begun time.Time) (provider.Machine, bool, error) {
 	p.mu.Lock()

@@ -114,8 +114,8 @@ func notFoundIsNil(err error) error {
 	return err
 }
 
-// Restart starts a server that is off, and reboots one that is on, the hard way. Nova names no
-// boots, so a call that comes late or twice ends whatever boot there is.
+// Restart starts a server that is off, and reboots one that is on without shutting it down. Nova
+// has no IDs of boots, so a call that comes late or twice ends the boot that is there then.
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	err := p.turns.Take(ctx, instance, func() error {
 		found, err := p.find(ctx, shard, instance)

@@ -34,9 +34,9 @@ func textOf(e gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(e.Body, &body) == nil {
 		for _, raw := range body {
-			var told struct{ Message string }
-			if json.Unmarshal(raw, &told) == nil && told.Message != "" {
-				return told.Message
+			var answer struct{ Message string }
+			if json.Unmarshal(raw, &answer) == nil && answer.Message != "" {
+				return answer.Message
 			}
 		}
 	}
@@ -56,20 +56,20 @@ func (p *Provider) meaning(ctx context.Context, err error) error {
 		return err
 	}
 	text := textOf(e)
-	told := func(kind provider.Kind, scope string) error {
+	as := func(kind provider.Kind, scope string) error {
 		return &provider.Error{Kind: kind, Scope: scope, Message: text}
 	}
 	switch e.Actual {
 	case http.StatusUnauthorized:
-		return told(provider.Credentials, p.config.AuthURL)
+		return as(provider.Credentials, p.config.AuthURL)
 	case http.StatusForbidden:
 		if isQuota(text) {
-			return told(provider.Quota, p.quotaScope())
+			return as(provider.Quota, p.quotaScope())
 		}
-		return told(provider.Credentials, "a right is missing in "+p.quotaScope())
+		return as(provider.Credentials, "a right is missing in "+p.quotaScope())
 	case http.StatusRequestEntityTooLarge:
 		if isQuota(text) {
-			return told(provider.Quota, p.quotaScope())
+			return as(provider.Quota, p.quotaScope())
 		}
 		return &provider.Error{Kind: provider.Throttled, Message: text, After: retryAfter(e.ResponseHeader)}
 	case http.StatusTooManyRequests:
@@ -81,7 +81,7 @@ func (p *Provider) meaning(ctx context.Context, err error) error {
 	return fmt.Errorf("%s %s: %d: %s", e.Method, pathOf(e.URL), e.Actual, text)
 }
 
-// quotaScope is what a quota is of.
+// quotaScope names the project whose quota limits us.
 func (p *Provider) quotaScope() string {
 	if p.config.Project == "" {
 		return "the application credential's project"
@@ -134,8 +134,8 @@ func full(text string) bool {
 		"insufficient compute resources")
 }
 
-// ofTheTemplate: Nova refuses what is to be made. It answers 403 to some of that too, such as a
-// flavor without a disk, and names a policy when it is a right that is missing.
+// ofTheTemplate reports whether Nova refuses what the template asks for. It answers 403 to some of
+// that too, such as a flavor without a disk, and names a policy when it is a right that is missing.
 func ofTheTemplate(status int, text string) bool {
 	return status == http.StatusBadRequest && !noAddress(text) ||
 		status == http.StatusForbidden && !isQuota(text) && !says(text, "policy", "authorized", "forbidden", "permission")

@@ -35,7 +35,8 @@ type Provider struct {
 	known   map[string]seen // by server ID: what a part of Nova that is down cannot tell
 }
 
-// seen is what stays of a server that was seen once. A server that is not ours has no shard.
+// seen is what is remembered of a server after it was seen once. A server that is not ours has no
+// shard.
 type seen struct {
 	shard, instance, group, zone, call, address string
 }

@@ -78,17 +78,17 @@ func (p *Provider) flavorsOf(ctx context.Context, types []string) ([]flavor, err
 	return out, nil
 }
 
-// networksOf are what Nova is told of networks, in the order in which it is to be tried: the
-// networks of the template, all at once; or else one of the zone's.
-func (p *Provider) networksOf(ctx context.Context, told *[]string, zoneName string, zone []string,
+// networksOf returns what requests to Nova say about networks, in the order in which to try them:
+// all networks of the template together; or, if the template names none, one of the zone's each.
+func (p *Provider) networksOf(ctx context.Context, named *[]string, zoneName string, zone []string,
 ) ([]any, error) {
 	switch {
-	case told != nil && len(*told) == 0:
+	case named != nil && len(*named) == 0:
 		return []any{"none"}, nil
-	case told == nil && len(zone) == 0:
+	case named == nil && len(zone) == 0:
 		return []any{"auto"}, nil
-	case told != nil:
-		ids, err := p.networkIDs(ctx, "settings.networks", *told)
+	case named != nil:
+		ids, err := p.networkIDs(ctx, "settings.networks", *named)
 		var all []servers.Network
 		for _, id := range ids {
 			all = append(all, servers.Network{UUID: id})
@@ -147,7 +147,7 @@ func (p *Provider) networkIDs(ctx context.Context, field string, names []string)
 }
 
 // roomiest puts the network with the most free addresses first. Most clouds let only their
-// administrators read that; then the order stays as it was told.
+// administrators read that; then the configured order is kept.
 func (p *Provider) roomiest(ctx context.Context, ids []string) []string {
 	if len(ids) < 2 {
 		return ids

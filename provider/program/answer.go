@@ -3,6 +3,7 @@ package program
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
@@ -69,7 +70,7 @@ func Times(consistency, callTimeout float64) (age, timeout time.Duration, err er
 func Clip(s string) string {
 	const most = 500
 	if len(s) > most {
-		return s[:most] + "…"
+		return strings.ToValidUTF8(s[:most], "") + "…" // a character that was cut in two is left out
 	}
 	return s
 }

@@ -16,10 +16,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/coordinator/api"
 	"github.com/leasehold/leasehold/coordinator/view"
@@ -28,6 +30,10 @@ import (
 
 // mostAnswer limits what is read of an answer.
 const mostAnswer = 64 << 20
+
+// mostWait limits how long a replica may take to accept a connection. An answer may take as long as
+// the caller's context lets it.
+const mostWait = 10 * time.Second
 
 // Config says where the API is, and with which credentials to use it.
 type Config struct {
@@ -51,7 +57,11 @@ func New(cfg Config) (*Client, error) {
 	}
 	cfg.URL = at.Scheme + "://" + at.Host
 	return &Client{cfg, &http.Client{
-		Transport: &http.Transport{TLSClientConfig: cfg.TLS, Proxy: http.ProxyFromEnvironment},
+		Transport: &http.Transport{
+			TLSClientConfig: cfg.TLS, Proxy: http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: mostWait}).DialContext,
+			TLSHandshakeTimeout: mostWait, IdleConnTimeout: time.Minute,
+		},
 		// the credentials are for this replica alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

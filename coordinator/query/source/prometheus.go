@@ -33,6 +33,9 @@ func NewPrometheus(c PrometheusConfig) (Source, error) {
 	if p.remote, err = c.open(); err != nil {
 		return nil, err
 	}
+	if strings.ContainsAny(c.URL, "?#") {
+		return nil, errors.New("url: must end before /api/v1/query: the query is a setting of its own")
+	}
 	if strings.TrimSpace(c.Query) == "" {
 		return nil, errors.New("query: is missing")
 	}

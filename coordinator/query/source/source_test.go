@@ -260,6 +260,9 @@ func TestSettingsAreRefused(t *testing.T) {
 		"token_file": func() (Source, error) {
 			return NewPrometheus(PrometheusConfig{Remote: Remote{URL: "https://prom", TokenFile: "/no/such"}, Query: "up"})
 		},
+		"url: must end before /api/v1/query": func() (Source, error) {
+			return NewPrometheus(PrometheusConfig{Remote: Remote{URL: "https://prom/?query=up"}, Query: "up"})
+		},
 		"query: is missing": func() (Source, error) {
 			return NewPrometheus(PrometheusConfig{Remote: Remote{URL: "https://prom"}})
 		},

@@ -94,7 +94,7 @@ func firstWords(line string) string {
 func clip(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	if len(s) > maxSaid {
-		return s[:maxSaid] + "…"
+		return strings.ToValidUTF8(s[:maxSaid], "") + "…"
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/provider/balancer"
 )
@@ -117,4 +118,13 @@ func FuzzAnswers(f *testing.F) {
 		}
 		_ = readStatistics(statistics, "web", servers) // it may fail, and must not panic
 	})
+}
+
+// A long answer is cut between two characters.
+func TestClip(t *testing.T) {
+	for _, before := range []string{"", "x", "xx"} {
+		if text := clip(before + strings.Repeat("€", maxSaid)); !utf8.ValidString(text) || len(text) < maxSaid {
+			t.Errorf("%d bytes: %q", len(text), text)
+		}
+	}
 }

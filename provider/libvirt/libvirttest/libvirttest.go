@@ -1,6 +1,6 @@
 // Package libvirttest starts a real libvirtd for tests, with QEMU by emulation and nothing in it
-// but an empty storage pool, and takes it down again whatever becomes of them. It looks at libvirt
-// with virsh, to catch the provider in the wrong.
+// but an empty storage pool, and stops it when they end, also if they fail. It reads libvirt's
+// state with virsh, so that the provider's mistakes show.
 //
 // It needs root and Linux. What is missing is installed (scripts/libvirt.sh).
 package libvirttest

@@ -1,5 +1,5 @@
-// Package lxdtest starts a real LXD for tests, with nothing in it, and takes it down again whatever
-// becomes of them. It looks at LXD with a client of its own, to catch the provider in the wrong.
+// Package lxdtest starts a real LXD for tests, with nothing in it, and stops it when they end, also
+// if they fail. It reads LXD's state with its own client, so that the provider's mistakes show.
 //
 // It needs root and Linux. LXD is installed where it is missing (scripts/lxd.sh).
 package lxdtest

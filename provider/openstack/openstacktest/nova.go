@@ -52,8 +52,8 @@ func (c *Cloud) networks(w http.ResponseWriter, _ *http.Request) {
 func (c *Cloud) availability(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	free, told := c.Availability[r.PathValue("network_id")]
-	if !told {
+	free, known := c.Availability[r.PathValue("network_id")]
+	if !known {
 		Refuse(w, http.StatusNotFound, "The resource could not be found.") // Neutron's word for forbidden
 		return
 	}

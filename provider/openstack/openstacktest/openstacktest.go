@@ -1,7 +1,6 @@
-// Package openstacktest is a small OpenStack for tests. It is ours: it answers what the provider
-// asks in the way in which Nova's, Keystone's, Glance's and Neutron's documentation and a trial
-// with the release Zed have it, and shares what we got wrong. The real ones are tried at night
-// (scripts/openstack.sh).
+// Package openstacktest is a small OpenStack for tests. We wrote it after the documentation of
+// Nova, Keystone, Glance and Neutron and a trial with the release Zed, so it shares our
+// misunderstandings. The nightly tests use the real ones (scripts/openstack.sh).
 //
 // Servers are built, stopped and removed in the background, names are not unique, and all pages of
 // a list but the last have a link to the next.
