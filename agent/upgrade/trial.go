@@ -143,16 +143,9 @@ func (t *Trial) LastStop() time.Time {
 func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
 	p := t.place
 	ack := p.path(ackFile)
-	within := t.Within
-	if within <= 0 {
-		within = defaultWithin
-	}
-	if !t.By.IsZero() {
-		left := time.Until(t.By)
-		if left < within/2 {
-			return errNotTried
-		}
-		within = min(within, left)
+	within, err := t.timeLeft()
+	if err != nil {
+		return err
 	}
 	cmd := exec.Command(p.path(t.state.Trial.Program.File), args...)
 	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
@@ -165,7 +158,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	judging, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()
 	started := make(chan error, 1)
-	go func() { started <- process.LetGo(judging) }() // the disk may hold it up
+	go func() { started <- process.LetGo(judging) }() // the disk may block it
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	leave := t.Leave
@@ -184,14 +177,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			if why := <-started; why != nil {
 				return notStarted(why)
 			}
-			_, missing := os.Stat(ack)
-			switch {
-			case err != nil:
-				return fmt.Errorf("it ended too early: %w", err)
-			case missing != nil:
-				return errors.New("it ended before it was acknowledged")
-			}
-			return nil
+			return failure(err, ack)
 		case <-asked:
 			asked, t.asked = nil, time.Now()
 			p.Log.Info("ending the new version of the agent", "version", t.state.Trial.Version)
@@ -212,16 +198,50 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			late.Reset(leave)
 			t.guard.renewed(missing, leave)
 		case <-late.C:
-			_ = cmd.Process.Kill()
-			select {
-			case <-ended: //nolint:errcheck // why it ended is known
-			case <-time.After(killTime): // stuck in the kernel, so not waited for
-			}
+			kill(cmd, ended)
 			if leaving {
 				return fmt.Errorf("it was acknowledged, and did not leave within %s", leave)
 			}
 			return fmt.Errorf("it was not acknowledged within %s", within)
 		}
+	}
+}
+
+// timeLeft returns the time until the program must be acknowledged, or errNotTried if too little of
+// it is left.
+func (t *Trial) timeLeft() (time.Duration, error) {
+	within := t.Within
+	if within <= 0 {
+		within = defaultWithin
+	}
+	if t.By.IsZero() {
+		return within, nil
+	}
+	left := time.Until(t.By)
+	if left < within/2 {
+		return 0, errNotTried
+	}
+	return min(within, left), nil
+}
+
+// failure returns why a program that has ended must not replace this one; nil if it may. err is how
+// it ended.
+func failure(err error, ack string) error {
+	if err != nil {
+		return fmt.Errorf("it ended too early: %w", err)
+	}
+	if _, err := os.Stat(ack); err != nil {
+		return errors.New("it ended before it was acknowledged")
+	}
+	return nil
+}
+
+// kill kills a program. It does not wait for one that is stuck in the kernel.
+func kill(cmd *exec.Cmd, ended <-chan error) {
+	_ = cmd.Process.Kill()
+	select {
+	case <-ended: //nolint:errcheck // why it ended is known
+	case <-time.After(killTime):
 	}
 }
 
