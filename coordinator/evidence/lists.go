@@ -14,84 +14,112 @@ import (
 // ListedBy records a complete List of a provider that began at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
-	byID := e.places
-	several := map[string][]int{} // machines of an instance that has more than one
-	foreign := map[string][]int{} // machines that the provider did not make
-	for i := range machines {
-		id := machines[i].Instance
-		if machines[i].Foreign {
-			foreign[id] = append(foreign[id], i)
-			continue
-		}
-		if first, there := byID[id]; there {
-			if several[id] == nil {
-				several[id] = []int{first}
-			}
-			several[id] = append(several[id], i)
-		}
-		byID[id] = i
-	}
-	wrong := e.disproved(name, byID, foreign)
+	l := e.byInstance(begun, machines)
+	wrong := e.disproved(name, l)
+	poll := c.Shard.Record.Settings.ProviderPoll.D()
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) {
 			continue
 		}
-		at, there := byID[id]
-		if there && several[id] != nil {
-			at = own(several[id], machines, c.Instances[id].Record.Ref, c.Joined[id].Record)
-		}
-		old := w.sighting
-		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
-		if there {
-			m, joined := &machines[at], c.Joined[id].Record
-			now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
-			now.BootID = m.BootID
-			if now.Down && m.Why != "" {
-				now.State += " (" + m.Why + ")"
-			}
-			now.Copies = copies(several[id], at, machines, joined)
-			if anothers(m, joined) {
-				now.Down, now.Address = false, "" // it says nothing about the machine that registered
-				now.State += " (another call's machine)"
-			}
-		}
-		for _, i := range foreign[id] {
-			now.Copies = append(now.Copies, plan.Copy{Ref: machines[i].Ref})
-		}
-		slices.SortFunc(now.Copies, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
+		now := l.sighting(id, c.Instances[id].Record.Ref, c.Joined[id].Record)
 		if begun.Before(w.copiesFrom) {
 			now.Copies = nil
 		}
-		// two boots do not confirm each other
-		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
-			(!now.Down || old.BootID == now.BootID)
-		now.Since = old.Since
-		switch {
-		case !same:
-			w.counted, now.Since = begun, begun
-		case begun.Sub(w.counted) < c.Shard.Record.Settings.ProviderPoll.D():
-			now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
-		default:
-			now.Times, w.counted = old.Times+1, begun
-		}
-		if !there && !wrong {
-			now.Sure = old.Sure + now.Times - old.Times
-			if !same {
-				now.Sure = 1
-			}
-		}
-		w.sighting = now
-		w.version++
-		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
-			w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
+		if w.see(now, poll, wrong) {
 			e.dirty[w.group] = true
 		}
 	}
-	e.listExtras(name, machines, byID, c)
+	e.listExtras(name, machines, l.byID, c)
 	e.listForeign(name, machines, c)
-	clear(byID)
+	clear(l.byID)
 	e.mu.Unlock()
 	e.cfg.Wake()
+}
+
+// listing is a List, by instance. Its numbers are indices of machines.
+type listing struct {
+	begun    time.Time
+	machines []provider.Machine
+	byID     map[string]int   // the last machine of each instance
+	several  map[string][]int // machines of an instance that has more than one
+	foreign  map[string][]int // machines that the provider did not make
+}
+
+// byInstance returns a List by instance. Its byID is e.places, to be cleared after use.
+func (e *Evidence) byInstance(begun time.Time, machines []provider.Machine) *listing {
+	l := &listing{begun, machines, e.places, map[string][]int{}, map[string][]int{}}
+	for i := range machines {
+		id := machines[i].Instance
+		if machines[i].Foreign {
+			l.foreign[id] = append(l.foreign[id], i)
+			continue
+		}
+		if first, there := l.byID[id]; there {
+			if l.several[id] == nil {
+				l.several[id] = []int{first}
+			}
+			l.several[id] = append(l.several[id], i)
+		}
+		l.byID[id] = i
+	}
+	return l
+}
+
+// sighting returns what the List alone says of an instance, whose record names a machine and which
+// has joined.
+func (l *listing) sighting(id, ref string, joined store.Joined) plan.Sighting {
+	at, there := l.byID[id]
+	now := plan.Sighting{Begun: l.begun, Listed: there, Times: 1}
+	if there {
+		several := l.several[id]
+		if several != nil {
+			at = own(several, l.machines, ref, joined)
+		}
+		m := &l.machines[at]
+		now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
+		now.BootID = m.BootID
+		if now.Down && m.Why != "" {
+			now.State += " (" + m.Why + ")"
+		}
+		now.Copies = copies(several, at, l.machines, joined)
+		if anothers(m, joined) {
+			now.Down, now.Address = false, "" // it says nothing about the machine that registered
+			now.State += " (another call's machine)"
+		}
+	}
+	for _, i := range l.foreign[id] {
+		now.Copies = append(now.Copies, plan.Copy{Ref: l.machines[i].Ref})
+	}
+	slices.SortFunc(now.Copies, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
+	return now
+}
+
+// see takes a sighting, counts how often it was confirmed, and reports whether the group must be
+// planned again. wrong is set if the List misses a machine that is surely there.
+func (w *observed) see(now plan.Sighting, poll time.Duration, wrong bool) bool {
+	old := w.sighting
+	// two boots do not confirm each other
+	same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
+		(!now.Down || old.BootID == now.BootID)
+	now.Since = old.Since
+	switch {
+	case !same:
+		w.counted, now.Since = now.Begun, now.Begun
+	case now.Begun.Sub(w.counted) < poll:
+		now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
+	default:
+		now.Times, w.counted = old.Times+1, now.Begun
+	}
+	if !now.Listed && !wrong {
+		now.Sure = old.Sure + now.Times - old.Times
+		if !same {
+			now.Sure = 1
+		}
+	}
+	w.sighting = now
+	w.version++
+	return !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
+		w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping
 }
 
 // own returns which of several machines belongs to the instance: the machine whose call's token was
@@ -155,12 +183,12 @@ func (e *Evidence) listedBy(name string, w *observed) bool {
 
 // disproved reports whether a List misses a machine whose agent has an open stream: then the
 // absence of others proves little.
-func (e *Evidence) disproved(name string, byID map[string]int, foreign map[string][]int) bool {
+func (e *Evidence) disproved(name string, l *listing) bool {
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
 			continue
 		}
-		if _, there := byID[id]; !there && foreign[id] == nil {
+		if _, there := l.byID[id]; !there && l.foreign[id] == nil {
 			return true
 		}
 	}
