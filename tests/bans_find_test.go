@@ -28,7 +28,7 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 // filetemplate checks and renders templates of files, cron reads times.
 var shared = []string{
 	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
-	module + "/provider/turns", module + "/provider/egress", module + "/provider/userdata",
+	module + "/provider/keylock", module + "/provider/egress", module + "/provider/userdata",
 	module + "/provider/program", module + "/provider/amazon", module + "/provider/balancer/suite",
 	module + "/provider/proof",
 	module + "/store/filetemplate", module + "/store/cron", module + "/provider/fake",

@@ -77,12 +77,12 @@ func (p *Provider) learn(ctx context.Context, all []*container) {
 	slices.SortStableFunc(questions, func(a, b question) int { return a.asked.Compare(b.asked) })
 	ctx, cancel := context.WithTimeout(ctx, questionsFor)
 	defer cancel()
-	turns := make(chan struct{}, askers)
+	limit := make(chan struct{}, askers)
 	var wg sync.WaitGroup
 	for _, q := range questions {
-		turns <- struct{}{}
+		limit <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-limit }()
 			if q.boot && ctx.Err() == nil {
 				p.learnBoot(ctx, q.c)
 			}
@@ -114,10 +114,10 @@ func (p *Provider) learnBoot(ctx context.Context, c *container) {
 		return
 	}
 	p.update(c, func(k *known) { k.boot = id })
-	if p.turns.Taken(c.Name) {
+	if p.locks.Held(c.Name) {
 		return
 	}
-	err := p.turns.Take(ctx, c.Name, func() error {
+	err := p.locks.With(ctx, c.Name, func() error {
 		now, err := p.again(ctx, c)
 		if err != nil || now.start() != c.start() || now.boot() != "" {
 			return err

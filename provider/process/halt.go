@@ -114,12 +114,12 @@ func (p *Provider) each(ctx context.Context, f func(name string) error) error {
 		return err
 	}
 	errs := make([]error, len(names))
-	turns := make(chan struct{}, haltAtOnce)
+	limit := make(chan struct{}, haltAtOnce)
 	var wg sync.WaitGroup
 	for i, name := range names {
-		turns <- struct{}{}
+		limit <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-limit }()
 			errs[i] = p.locked(ctx, name, func() error { return f(name) })
 		})
 	}

@@ -75,7 +75,7 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 	}))
 }
 
-// change does something to a member in every process at once. Calls of ours take turns in each, so
+// change does something to a member in every process at once. Our calls lock each process, so
 // that two of them do not choose one slot.
 func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
 	do func(context.Context, *target, string, balancer.Member) error,

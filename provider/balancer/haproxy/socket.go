@@ -19,7 +19,7 @@ type target struct {
 	name             string
 	network, address string
 	timeout          time.Duration
-	turn             chan struct{} // holds a token while a call changes the process
+	changing         chan struct{} // holds a token while a call changes the process
 }
 
 const (
@@ -77,8 +77,8 @@ func (t *target) exchange(ctx context.Context, line string) (answer string, err 
 // take waits until no other call of this process changes the target.
 func (t *target) take(ctx context.Context) (release func(), err error) {
 	select {
-	case t.turn <- struct{}{}:
-		return func() { <-t.turn }, nil
+	case t.changing <- struct{}{}:
+		return func() { <-t.changing }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
