@@ -59,15 +59,15 @@ func (t *Trial) Error() string {
 }
 
 // Run runs the program as a child until it is judged, and returns the program to run from now on;
-// "" is this one. When ctx ends, the child receives SIGTERM, and the error is ctx's. turn is called
+// "" is this one. When ctx ends, the child receives SIGTERM, and the error is ctx's. beat is called
 // regularly as a sign of life.
-func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (string, error) {
+func (t *Trial) Run(ctx context.Context, args, env []string, beat func()) (string, error) {
 	runtime.LockOSThread() // the kernel kills the child with this thread
 	defer runtime.UnlockOSThread()
 	p, s := t.place, t.state
 	p.Log.Info("new version of the agent is tried", "version", s.Trial.Version)
 	t.guard.begin(t.Lease)
-	err := t.try(ctx, args, env, turn)
+	err := t.try(ctx, args, env, beat)
 	after, next := s.won(), p.path(s.Trial.Program.File)
 	switch {
 	case ctx.Err() != nil:
@@ -81,7 +81,7 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 	default:
 		p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)
 	}
-	return next, onDisk(ctx, turn, func() error {
+	return next, onDisk(ctx, beat, func() error {
 		if p.save(after) || next == "" { // if neither is done, the next start decides the same
 			_ = os.Remove(p.path(ackFile))
 		}
@@ -90,25 +90,25 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 }
 
 // try returns why the program must not stay; nil if it may.
-func (t *Trial) try(ctx context.Context, args, env []string, turn func()) error {
+func (t *Trial) try(ctx context.Context, args, env []string, beat func()) error {
 	if t.Unfinished {
 		return errNotTried
 	}
-	err := onDisk(ctx, turn, func() error { return t.place.verify(&t.state.Trial.Program) })
+	err := onDisk(ctx, beat, func() error { return t.place.verify(&t.state.Trial.Program) })
 	if err != nil {
 		return err
 	}
-	return t.judge(ctx, args, env, turn)
+	return t.judge(ctx, args, env, beat)
 }
 
 // onDisk runs what a hanging disk can block, and gives up when ctx ends.
-func onDisk(ctx context.Context, turn func(), do func() error) error {
+func onDisk(ctx context.Context, beat func(), do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		turn()
+		beat()
 		select {
 		case err := <-done:
 			return err
@@ -140,7 +140,7 @@ func (t *Trial) LastStop() time.Time {
 }
 
 // judge returns why the program must not stay; nil if it may.
-func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
+func (t *Trial) judge(ctx context.Context, args, env []string, beat func()) error {
 	p := t.place
 	ack := p.path(ackFile)
 	within, err := t.timeLeft()
@@ -171,7 +171,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	defer look.Stop()
 	asked := ctx.Done()
 	for {
-		turn()
+		beat()
 		select {
 		case err := <-ended:
 			if why := <-started; why != nil {

@@ -105,10 +105,10 @@ func nack(sequence uint64, why error) *protocol.GatewayMessage {
 // waits for it. If too many sessions need it, for example after a time without reports, the next
 // report retries: otherwise all of them would read etcd with each report, without end.
 func (s *session) reopen() {
-	if !s.g.states.tryTake() {
+	if !s.g.states.tryAcquire() {
 		return
 	}
-	defer s.g.states.give()
+	defer s.g.states.release()
 	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
 	defer cancel()
 	s.setState(ctx, store.StreamOpen, "", "")
@@ -117,11 +117,11 @@ func (s *session) reopen() {
 // accept renews the lease for a report. late reports whether the alive key does not, or may not,
 // say that the stream is open.
 func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
-	if err := s.turn.take(ctx); err != nil {
+	if err := s.exchange.acquire(ctx); err != nil {
 		s.renewalFailed(0)
 		return lease, false, err
 	}
-	defer s.turn.give()
+	defer s.exchange.release()
 	if err := s.recorded(ctx); err != nil {
 		return lease, false, err
 	}
@@ -156,7 +156,7 @@ func (s *session) renewalFailed(left time.Duration) {
 }
 
 // renew extends the lease; a lease that is gone is replaced, as long as the instance may live. The
-// caller must have the turn.
+// caller must hold s.exchange.
 func (s *session) renew(ctx context.Context) error {
 	began := time.Now()
 	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)

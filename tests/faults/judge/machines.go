@@ -139,7 +139,7 @@ func (in *inquiry) crowds() {
 		if s.found || s.byHand {
 			return
 		}
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if !t.begins() || !t.next.Managed || !t.next.Phase.Fills() {
 				continue
 			}

@@ -128,7 +128,7 @@ const mostEvents = 6
 // of the step.
 func (in *inquiry) evidence(s *step, id string) []history.Event {
 	out := in.past(id, s.at)
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		if t.id == id {
 			out = append(out, t.event)
 		}

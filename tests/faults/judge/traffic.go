@@ -27,7 +27,7 @@ func (in *inquiry) traffic() {
 		return
 	}
 	in.walk(in.steps, func(_ *world, s *step) {
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if s.found || s.byHand || t.old == nil || t.next == nil || in.truth.renewed(s.at, late) {
 				continue
 			}
@@ -67,7 +67,7 @@ func (m memberships) within(id string, w span) bool {
 	return slices.ContainsFunc(m[id], func(s span) bool { return s.meets(w) })
 }
 
-func (in *inquiry) drainsInService(m memberships, s *step, t turn) {
+func (in *inquiry) drainsInService(m memberships, s *step, t transition) {
 	drain := t.next.Drain
 	if drain == nil || drain.Token == "" || t.old.Drain != nil && t.old.Drain.Token != "" || len(t.next.Traffic) == 0 {
 		return
@@ -102,7 +102,7 @@ func (in *inquiry) sinceWhen(id string, s *step, has func(*store.Instance) bool)
 	return since
 }
 
-func (in *inquiry) confirmsUnseen(m memberships, s *step, t turn) {
+func (in *inquiry) confirmsUnseen(m memberships, s *step, t transition) {
 	for _, now := range t.next.Traffic {
 		i := slices.IndexFunc(t.old.Traffic, func(o store.Traffic) bool { return o.Balancer == now.Balancer })
 		if now.State != store.TrafficServing || i < 0 || t.old.Traffic[i].State != store.TrafficJoining {
