@@ -115,7 +115,7 @@ func newFailover(t *testing.T) *failover {
 		}
 	}
 	f.Apply(busyGroup, *operationsFlag, fmt.Sprintf("budget: {max_expansion: %d}", *operationsFlag))
-	f.agents = f.Members(calmGroup)
+	f.agents = f.Instances(calmGroup)
 	f.seen = see(f.Stage)
 	_, err := f.Control.Starved() // making a thousand agents at once is not measured
 	must(t, err)
@@ -164,7 +164,7 @@ func (f *failover) tell() {
 // swing, and waits until all of it is done.
 func (f *failover) round(end func(*stage.Program)) kill {
 	f.T.Helper()
-	before := f.Members(busyGroup)
+	before := f.Instances(busyGroup)
 	must(f.T, f.Control.Slow(fake.CallCreate, createTakes))
 	f.Leasehold("group", "restart", busyGroup, "--recreate")
 	underWay := 0
@@ -204,7 +204,7 @@ func (f *failover) round(end func(*stage.Program)) kill {
 		r := stage.Records[store.Replica](f.Stage, store.KindReplicas)
 		return r[leader].Record.Since.After(since) && len(r) == 3 && f.seen.inFlight(busyGroup) == 0 &&
 			f.Complete(busyGroup, *operationsFlag) &&
-			!slices.ContainsFunc(f.Members(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
+			!slices.ContainsFunc(f.Instances(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
 			f.Complete(calmGroup, *agentsFlag)
 	})
 	k.Done = span(history.Now().Sub(at))
@@ -223,7 +223,7 @@ func (f *failover) calls(since history.Time) []swarm.Asked {
 func (f *failover) count() {
 	f.T.Helper()
 	f.mustRun()
-	if now := f.Members(calmGroup); !slices.Equal(now, f.agents) {
+	if now := f.Instances(calmGroup); !slices.Equal(now, f.agents) {
 		f.T.Errorf("unexpected machines: there were %v, and there are %v", f.agents, now)
 	}
 	fig := &f.figures

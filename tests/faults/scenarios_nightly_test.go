@@ -180,7 +180,7 @@ func TestADrainEndsThoughLeadersChange(t *testing.T) {
 		Name: "slow", Size: 2,
 		More: []string{`drain: {timeout: 30s, hook: [sleep, "1000"]}`},
 	}}})
-	id := c.Members("slow")[0]
+	id := c.Instances("slow")[0]
 	over := c.Trouble("leaders-end", false)
 	must(t, c.OperatorMust("instance", "replace", id))
 	c.Await(id+" draining", func() bool {

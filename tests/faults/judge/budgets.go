@@ -25,7 +25,7 @@ func (in *inquiry) budgets() {
 			if !f.there || in.exempt(w, s, group) {
 				continue
 			}
-			b := count{in: in, s: s, spec: f.spec, before: w.members(group), after: w.membersAfter(group, s)}
+			b := count{in: in, s: s, spec: f.spec, before: w.inGroup(group), after: w.inGroupAfter(group, s)}
 			b.expansion()
 			b.creating()
 			b.deleting()

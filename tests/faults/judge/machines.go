@@ -144,7 +144,7 @@ func (in *inquiry) crowds() {
 				continue
 			}
 			var others []*store.Instance
-			for _, m := range w.membersAfter(t.next.Group, s) {
+			for _, m := range w.inGroupAfter(t.next.Group, s) {
 				if m.ID != t.id && m.Slot == t.next.Slot && m.Phase.Fills() {
 					others = append(others, m)
 				}

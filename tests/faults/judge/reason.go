@@ -57,7 +57,7 @@ func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 	if !rec.Managed {
 		return false
 	}
-	return slices.ContainsFunc(w.members(rec.Group), func(o *store.Instance) bool {
+	return slices.ContainsFunc(w.inGroup(rec.Group), func(o *store.Instance) bool {
 		return o.ID != rec.ID && o.Slot == rec.Slot &&
 			(o.Phase == store.Running && w.looksWell(o.ID) || o.Phase == store.Finished)
 	})
@@ -66,7 +66,7 @@ func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 // filledSlots counts the slots with an instance that is not known to be dead.
 func (in *inquiry) filledSlots(w *world, group string, at history.Time) int {
 	slots := map[int]bool{}
-	for _, m := range w.members(group) {
+	for _, m := range w.inGroup(group) {
 		if m.Phase == store.Finished || m.Phase.Fills() &&
 			!(m.Phase == store.Running && in.truth.surelyDead(m.ID, at)) {
 			slots[m.Slot] = true

@@ -288,8 +288,8 @@ func (w *world) inForce(group string) *inForce {
 	return f
 }
 
-// members returns the managed instances of a group, in order.
-func (w *world) members(group string) []*store.Instance {
+// inGroup returns the managed instances of a group, in order.
+func (w *world) inGroup(group string) []*store.Instance {
 	var out []*store.Instance
 	for _, id := range slices.Sorted(maps.Keys(w.groups[group])) {
 		if r := w.instances[id]; r.Managed {
@@ -299,8 +299,8 @@ func (w *world) members(group string) []*store.Instance {
 	return out
 }
 
-// membersAfter returns them after a step.
-func (w *world) membersAfter(group string, s *step) []*store.Instance {
+// inGroupAfter returns them after a step.
+func (w *world) inGroupAfter(group string, s *step) []*store.Instance {
 	var out []*store.Instance
 	changed := map[string]bool{}
 	for _, t := range s.transitions {
@@ -309,7 +309,7 @@ func (w *world) membersAfter(group string, s *step) []*store.Instance {
 			out = append(out, t.next)
 		}
 	}
-	for _, m := range w.members(group) {
+	for _, m := range w.inGroup(group) {
 		if !changed[m.ID] {
 			out = append(out, m)
 		}
