@@ -2,38 +2,39 @@ package protocol
 
 import (
 	"path/filepath"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // Fit cuts a report to its bounds and makes its texts valid: a text that cannot be sent, or is
 // refused, would end the stream. It is for agents. It does not change what they received, such as
 // the hash of their configuration.
 func (x *Report) Fit() *Report {
-	x.Why = Cut(x.Why, MostText)
+	x.Why = clip.Start(x.Why, MostText)
 	x.Checks = x.Checks[:min(len(x.Checks), MostChecks)]
 	for _, c := range x.Checks {
-		c.Name, c.Kind, c.Why = Cut(c.Name, MostName), Cut(c.Kind, MostName), Cut(c.Why, MostText)
+		c.Name, c.Kind, c.Why = clip.Start(c.Name, MostName), clip.Start(c.Kind, MostName), clip.Start(c.Why, MostText)
 	}
 	x.FilesRoots = AllRoots(x.FilesRoots)
 	x.Files = x.Files[:min(len(x.Files), MostFiles)]
 	for _, f := range x.Files {
-		f.Path, f.State, f.Why, f.Version = Cut(f.Path, MostPath), Cut(f.State, MostName), Cut(f.Why, MostText),
-			Cut(f.Version, MostName)
+		f.Path, f.State, f.Why, f.Version = clip.Start(f.Path, MostPath), clip.Start(f.State, MostName), clip.Start(f.Why, MostText),
+			clip.Start(f.Version, MostName)
 	}
 	if h := x.Host; h != nil {
 		h.Windows = h.Windows[:min(len(h.Windows), MostWindows)]
 	}
 	if e := x.WorkloadExit; e != nil {
-		e.Signal = Cut(e.Signal, MostName)
+		e.Signal = clip.Start(e.Signal, MostName)
 		e.Output = e.Output[max(0, len(e.Output)-MostOutput):]
 	}
 	if n := x.Notice; n != nil {
-		n.Kind, n.Why = Cut(n.Kind, MostName), Cut(n.Why, MostText)
+		n.Kind, n.Why = clip.Start(n.Kind, MostName), clip.Start(n.Why, MostText)
 	}
 	if u := x.Upgrade; u != nil {
-		u.Token, u.Version, u.Result, u.Why = Cut(u.Token, MostName), Cut(u.Version, MostName), Cut(u.Result, MostName),
-			Cut(u.Why, MostText)
+		u.Token, u.Version, u.Result, u.Why = clip.Start(u.Token, MostName), clip.Start(u.Version, MostName), clip.Start(u.Result, MostName),
+			clip.Start(u.Why, MostText)
 	}
 	return x
 }
@@ -50,17 +51,4 @@ func AllRoots(dirs []string) []string {
 		}
 	}
 	return dirs
-}
-
-// Cut returns the beginning of a text in valid UTF-8. A report with an invalid text cannot be sent
-// at all.
-func Cut(text string, most int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }

@@ -8,6 +8,14 @@ import (
 // LineWidth is the width of lines on a terminal.
 const LineWidth = 80
 
+// Fit shortens a text to a number of columns, with … as its end.
+func Fit(text string, columns int) string {
+	if r := []rune(text); len(r) > columns {
+		return string(r[:columns-1]) + "…"
+	}
+	return text
+}
+
 // Folded breaks a text into lines of at most the given number of characters, between words. A
 // longer word has a line of its own.
 func Folded(text string, width int) []string {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )
@@ -85,4 +85,4 @@ func (p Place) ended() (all []store.PartEnds) {
 	return all
 }
 
-func cut(text string) string { return protocol.Cut(reason.OneLine(text), longestWhy) }
+func cut(text string) string { return clip.Start(reason.OneLine(text), longestWhy) }

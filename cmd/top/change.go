@@ -39,7 +39,7 @@ func (s *screen) change(v *view.Group, now time.Time) {
 			if z.Failing > 0 {
 				counts += ", " + s.Alarm(fmt.Sprintf("%d failing", z.Failing))
 			}
-			s.add(line{text: fmt.Sprintf("%s%-10s %s %s", at, ellipsis(orDash(z.Name), 10), s.rollBar(z), counts)})
+			s.add(line{text: fmt.Sprintf("%s%-10s %s %s", at, output.Fit(orDash(z.Name), 10), s.rollBar(z), counts)})
 		}
 	}
 	if len(v.Turns) > 0 {

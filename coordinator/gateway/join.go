@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -113,7 +114,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	}
 	return g.exchange(ctx, address, req, store.Joined{
 		Schema: store.Schema, Instance: req.GetInstance(), Token: hash, Key: fingerprint,
-		From: guard.Clip(address, mostName), Replica: g.cfg.Replica,
+		From: clip.End(address, mostName), Replica: g.cfg.Replica,
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
-	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -97,7 +97,7 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 func nack(sequence uint64, why error) *protocol.GatewayMessage {
 	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
 		Sequence: sequence,
-		Message:  guard.Clip(why.Error(), mostText),
+		Message:  clip.End(why.Error(), mostText),
 	}}}
 }
 
@@ -270,14 +270,14 @@ func (s *session) record(r *protocol.Report) *store.Report {
 		Agent:  s.agent,
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(),
-		Why:    guard.Clip(r.GetWhy(), mostText),
-		Config: guard.Clip(r.GetConfigHash(), mostName), Restarted: guard.Clip(r.GetRestarted(), mostName),
-		Drained: guard.Clip(r.GetDrained(), mostName),
-		Trust:   guard.Clip(r.GetTrust(), mostName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
+		Why:    clip.End(r.GetWhy(), mostText),
+		Config: clip.End(r.GetConfigHash(), mostName), Restarted: clip.End(r.GetRestarted(), mostName),
+		Drained: clip.End(r.GetDrained(), mostName),
+		Trust:   clip.End(r.GetTrust(), mostName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
 	}
 	if c := r.GetCertificate(); c != nil {
 		rec.Certificate = &store.CertificateReport{
-			Issuer: guard.Clip(c.GetIssuer(), mostName),
+			Issuer: clip.End(c.GetIssuer(), mostName),
 			Ends:   moment(c.GetEnds()),
 		}
 	}
@@ -286,9 +286,9 @@ func (s *session) record(r *protocol.Report) *store.Report {
 			break
 		}
 		rec.Checks = append(rec.Checks, store.CheckReport{
-			Name: guard.Clip(c.GetName(), mostName), Kind: guard.Clip(c.GetKind(), mostName), Healthy: c.GetHealthy(),
+			Name: clip.End(c.GetName(), mostName), Kind: clip.End(c.GetKind(), mostName), Healthy: c.GetHealthy(),
 			Optional: c.GetOptional(), Pending: c.GetPending(),
-			Why: guard.Clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Why: clip.End(c.GetWhy(), mostText), Since: moment(c.GetSince()),
 			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()),
 			Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
@@ -317,20 +317,20 @@ func (s *session) record(r *protocol.Report) *store.Report {
 	s.fileReports(r, rec)
 	if w := r.GetWorkloadExit(); w != nil {
 		rec.Workload = &store.WorkloadExit{
-			Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName),
-			At: moment(w.GetAt()), Output: guard.Clip(string(w.GetOutput()), mostOutput),
+			Code: int(w.GetCode()), Signal: clip.End(w.GetSignal(), mostName),
+			At: moment(w.GetAt()), Output: clip.End(string(w.GetOutput()), mostOutput),
 		}
 	}
 	if n := r.GetNotice(); n != nil {
 		rec.Notice = &store.Notice{
-			Kind: guard.Clip(n.GetKind(), mostName), Why: guard.Clip(n.GetWhy(), mostText), At: moment(n.GetAt()),
+			Kind: clip.End(n.GetKind(), mostName), Why: clip.End(n.GetWhy(), mostText), At: moment(n.GetAt()),
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
 		}
 	}
 	if u := r.GetUpgrade(); u != nil {
 		rec.Upgrade = &store.UpgradeReport{
-			Token: guard.Clip(u.GetToken(), mostName), Version: guard.Clip(u.GetVersion(), mostName),
-			Result: guard.Clip(u.GetResult(), mostName), Why: guard.Clip(u.GetWhy(), mostText),
+			Token: clip.End(u.GetToken(), mostName), Version: clip.End(u.GetVersion(), mostName),
+			Result: clip.End(u.GetResult(), mostName), Why: clip.End(u.GetWhy(), mostText),
 		}
 	}
 	return rec
@@ -339,8 +339,8 @@ func (s *session) record(r *protocol.Report) *store.Report {
 // fileReport returns the state of a file, cut to its bounds.
 func fileReport(f *protocol.FileState) store.FileReport {
 	return store.FileReport{
-		Path: guard.Clip(f.GetPath(), protocol.MostPath), State: store.FileState(guard.Clip(f.GetState(), mostName)),
-		Why: guard.Clip(f.GetWhy(), mostText), At: moment(f.GetAt()), Version: guard.Clip(f.GetVersion(), mostName),
+		Path: clip.End(f.GetPath(), protocol.MostPath), State: store.FileState(clip.End(f.GetState(), mostName)),
+		Why: clip.End(f.GetWhy(), mostText), At: moment(f.GetAt()), Version: clip.End(f.GetVersion(), mostName),
 		Ends: moment(f.GetEnds()),
 	}
 }

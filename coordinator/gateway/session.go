@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -420,7 +421,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
 	s.g.reports.settle(ctx, s) // reports from before come first
-	s.setState(ctx, state, kind, guard.Clip(b.GetMessage(), mostText))
+	s.setState(ctx, state, kind, clip.End(b.GetMessage(), mostText))
 }
 
 func (s *session) stopTimer() {

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -85,7 +85,7 @@ func NewRefusals(log *slog.Logger, journal func(ctx context.Context, entry store
 
 // Add records a refusal. It returns at once.
 func (r *Refusals) Add(f Refusal) {
-	f.Claimed, f.Detail = printable(f.Claimed), Clip(f.Detail, protocol.MostText)
+	f.Claimed, f.Detail = printable(f.Claimed), clip.End(f.Detail, protocol.MostText)
 	level := slog.LevelDebug
 	if r.count(f) {
 		level = slog.LevelWarn
@@ -99,7 +99,7 @@ func (r *Refusals) count(f Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	why := refusalKind{f.Rule, f.What, f.Why}
-	key := tallyKey{why, Clip(SourceOf(f.Address), protocol.MostName)}
+	key := tallyKey{why, clip.End(SourceOf(f.Address), protocol.MostName)}
 	t, known := r.tallies[key]
 	if !known && len(r.tallies) >= mostTallies {
 		if t = r.rest[why]; t == nil {
@@ -245,17 +245,5 @@ func printable(name string) string {
 	if name == "" || identity.IsName(name) {
 		return name
 	}
-	return strconv.QuoteToASCII(Clip(name, protocol.MostName))
-}
-
-// Clip returns the last part of a text that came from outside, as valid UTF-8 of at most the given
-// number of bytes.
-func Clip(text string, most int) string {
-	if len(text) > most {
-		text = text[len(text)-most:]
-		for len(text) > 0 && !utf8.RuneStart(text[0]) {
-			text = text[1:]
-		}
-	}
-	return strings.ToValidUTF8(text, "?")
+	return strconv.QuoteToASCII(clip.End(name, protocol.MostName))
 }

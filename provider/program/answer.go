@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // answer is a program's output: a result or an error.
@@ -66,10 +67,4 @@ func Times(consistency, callTimeout float64) (age, timeout time.Duration, err er
 }
 
 // Clip shortens a program's text.
-func Clip(s string) string {
-	const most = 500
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+func Clip(s string) string { return clip.Marked(s, 500) }

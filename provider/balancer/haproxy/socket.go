@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 
@@ -90,11 +91,7 @@ func firstWords(line string) string {
 	return strings.Join(words[:min(3, len(words))], " ")
 }
 
-// clip shortens text of HAProxy's to one line of bounded length.
-func clip(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
-	if len(s) > maxSaid {
-		return s[:maxSaid] + "…"
-	}
-	return s
+// quoted shortens text of HAProxy's to one line of bounded length.
+func quoted(s string) string {
+	return clip.Marked(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxSaid)
 }
