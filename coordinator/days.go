@@ -61,7 +61,7 @@ func (t *term) keepDays(ctx context.Context) {
 }
 
 // catchUp sums up the days that are over, are covered by the journal, and have no summary yet. A
-// day that fails does not hold up the others, unless nothing older is kept: beside younger days it
+// day that fails does not delay the others, unless nothing older is kept: beside younger days it
 // would look removed. Then they wait until it is written, or the journal no longer has it.
 func (d *days) catchUp(ctx context.Context, now time.Time) error {
 	var begin time.Time

@@ -18,7 +18,7 @@ type LoadBalancer struct {
 }
 
 // Traffic is the membership of an instance in a load balancer (LB-1). It is recorded before the
-// first call and stays until a listing proves that the balancer has the member no more. So any
+// first call and stays until a listing proves that the balancer no longer has the member. So any
 // leader knows what there is to undo.
 type Traffic struct {
 	Balancer string       `json:"balancer"`

@@ -16,7 +16,7 @@ const (
 	mostTime     = 2 * time.Minute // for one transfer
 	headersTime  = 10 * time.Second
 	mostHeaders  = 8 << 10
-	comeAgain    = 5 * time.Second // what one too many is told
+	comeAgain    = 5 * time.Second // Retry-After for a client beyond the limit
 	shutdownTime = 2 * time.Second
 )
 

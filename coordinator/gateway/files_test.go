@@ -97,7 +97,7 @@ func TestAgentIsSentItsFiles(t *testing.T) {
 			t.Errorf("told %v, %d times", told, number)
 		}
 		if _, problem := a.fetch(old); problem != "it has another version by now" {
-			t.Errorf("what is wanted no more: %s", problem)
+			t.Errorf("what is no longer wanted: %s", problem)
 		}
 		a.report(&protocol.Report{Healthy: true, ConfigHash: "c2", Files: []*protocol.FileState{{
 			Path: "/b", State: "error",

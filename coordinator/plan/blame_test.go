@@ -90,7 +90,7 @@ func TestWhenATemplateIsBlamed(t *testing.T) {
 	}
 }
 
-// One more instance that is healthy than ever before is progress: failures before it count no more,
+// One more instance that is healthy than ever before is progress: failures before it no longer count,
 // and a blame ends, unless an analysis or the breaker has stopped the roll. One that recovers is
 // none.
 //

@@ -24,7 +24,7 @@ func (d *flapping) note(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, the
+// giveUp withdraws a creation that cannot succeed: the provider has refused it finally, the
 // template is no longer wanted and the call fails, or it has failed for as long as DET-10 allows.
 // That is no failure of the slot (HEAL-13).
 func (d *healing) giveUp(m *member) {

@@ -105,7 +105,7 @@ func (d *stages) followCanaries(r *store.Rollout) {
 	}
 	rests := r.Rests
 	if d.rests = !d.restOver(wait); !d.rests && !d.analysis.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
-		d.rests, r.Rests = true, rests // the wait is over for good
+		d.rests, r.Rests = true, rests // the wait does not begin again
 		d.analysis.holdsUp()
 	}
 	if !d.rests {
@@ -138,7 +138,7 @@ func (f *fleet) upToDate(m *member) bool {
 	return m.phase == store.Finished || f.proven(m) && !f.outdated(m) && !m.updating()
 }
 
-// followZones moves to the next zone with an outdated instance. Protected instances hold up no
+// followZones moves to the next zone with an outdated instance. Protected instances delay no
 // zone.
 func (d *stages) followZones(r *store.Rollout) {
 	next, here := "", false

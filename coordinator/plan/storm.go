@@ -68,7 +68,7 @@ func (m *member) missed() bool {
 	}
 }
 
-// awaitsGrace reports whether a member's lease has ended for good, and nothing but the grace keeps
+// awaitsGrace reports whether a member's lease has surely ended, and nothing but the grace keeps
 // it from being judged lost (SAFE-1).
 func (m *member) awaitsGrace() bool {
 	return m.judgment.Verdict == store.Suspect && m.judgment.Cause.Kind == store.CauseGrace
@@ -96,7 +96,7 @@ func (m *member) silent() bool {
 	return !m.Alive.Present() || state == store.StreamLost || state == store.StreamOverdue
 }
 
-// lossCounts is from when on a loss counts for storm.window. In a grace time stands still: what was
+// lossCounts is from when on a loss counts for storm.window. A grace does not count as time: what was
 // lost in it counts from its end, when it could first be judged so.
 func (d *storms) lossCounts(m *member) time.Time {
 	since := m.lostSince()

@@ -64,8 +64,8 @@ func tagsOf(all map[string]string) (tags []tag) {
 	return tags
 }
 
-// encode is the metadata as libvirt is told them: in the whole definition with their name space,
-// else without.
+// encode returns the metadata in libvirt's form: with its name space in the whole definition, else
+// without.
 func (r record) encode(space string) (string, error) {
 	text, err := xml.Marshal(struct {
 		XMLName xml.Name

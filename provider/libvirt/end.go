@@ -222,7 +222,7 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 	return written, nil
 }
 
-// tail keeps the end of what is written to it. It never fails: go-libvirt waits for good for a
+// tail keeps the end of what is written to it. It never fails: go-libvirt waits forever for a
 // reader that stops reading.
 type tail []byte
 

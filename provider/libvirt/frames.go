@@ -23,7 +23,7 @@ const (
 // take:
 //
 //   - A length that no packet has would make it break down.
-//   - A packet of a stream that has ended makes it wait for good, whatever becomes of the
+//   - A packet of a stream that has ended makes it wait forever, whatever becomes of the
 //     connection, because nothing receives it. libvirtd tells the end of a stream twice now and
 //     then.
 //   - A packet of a stream before the reply to its call is taken for the reply, and the reply for

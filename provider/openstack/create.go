@@ -93,7 +93,7 @@ type plan struct {
 	options  servers.CreateOpts
 	key      string
 	flavors  []flavor
-	networks []any // alternatives; each is what Nova is told
+	networks []any // alternatives; each is a value for Nova
 }
 
 // try makes a server, with the next flavor if no host has room for one, and on the next network if

@@ -78,7 +78,7 @@ func (p *Provider) flavorsOf(ctx context.Context, types []string) ([]flavor, err
 	return out, nil
 }
 
-// networksOf are what Nova is told of networks, in the order in which it is to be tried: the
+// networksOf returns the values of networks for Nova, in the order in which to try them: the
 // networks of the template, all at once; or else one of the zone's.
 func (p *Provider) networksOf(ctx context.Context, told *[]string, zoneName string, zone []string,
 ) ([]any, error) {

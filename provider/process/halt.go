@@ -73,7 +73,7 @@ func (p *Provider) Resume(ctx context.Context) (int, error) {
 	return started, err
 }
 
-// GiveUp stops for good, with a reason, every machine whose bootstrap document is of no use any
+// GiveUp stops forever, with a reason, every machine whose bootstrap document is of no use any
 // more: it is listed as stopped, and so replaced at once. It returns how many there are. Like Halt
 // and Resume it is for a program that is coordinator and host in one.
 func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider.Bootstrap) bool) (int, error) {

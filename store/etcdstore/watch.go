@@ -253,7 +253,7 @@ func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 	return batch, nil
 }
 
-// watchError distinguishes a refusal, which ends a watch for good, from an interruption. A watch
+// watchError distinguishes a refusal, which ends a watch, from an interruption. A watch
 // that is refused on creation says so in text alone. An expired token is no refusal: the next
 // session logs in again.
 func watchError(err error) error {

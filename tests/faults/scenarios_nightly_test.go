@@ -140,7 +140,7 @@ func TestWhoIsNotHeardHasNoLease(t *testing.T) {
 	c.Finish()
 }
 
-// A replica reaches etcd no more: first it hears nothing, then another is refused. Their agents
+// A replica no longer reaches etcd: first it hears nothing, then another is refused. Their agents
 // find out, and go elsewhere.
 //
 // proves DET-14

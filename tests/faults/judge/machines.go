@@ -133,7 +133,7 @@ func (in *inquiry) ends(call uint64) bool {
 }
 
 // crowds: a slot has one instance, and one that is to replace it. Those that are on their way out
-// are no more in it.
+// are no longer in it.
 func (in *inquiry) crowds() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand {
