@@ -116,8 +116,8 @@ type Protection struct {
 	Ends *Timer    `json:"ends,omitempty"` // nil: by order
 }
 
-// MostProtection is the longest time of a protection that ends by itself.
-const MostProtection = 10 * 365 * 24 * time.Hour
+// MaxProtection is the longest time of a protection that ends by itself.
+const MaxProtection = 10 * 365 * 24 * time.Hour
 
 // Awaits is a restart that waits until the workload is idle (BUSY-1).
 type Awaits struct {

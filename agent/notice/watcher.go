@@ -233,7 +233,7 @@ func (w *Watcher) keep(found *sighting) {
 		w.log.Info("the interruption notice is gone")
 	default:
 		n := Notice{
-			Kind: clip.Start(found.kind, protocol.MostName), Why: clip.Start(found.why, protocol.MostText),
+			Kind: clip.Start(found.kind, protocol.MaxName), Why: clip.Start(found.why, protocol.MaxText),
 			Seen: time.Now(),
 		}
 		if found.timed {

@@ -73,8 +73,8 @@ func writeTabbed(w io.Writer, titles []string, rows [][]string) error {
 
 // The separator of columns, and the least width to which a cell is cut.
 const (
-	gap     = "  "
-	leastOf = 12
+	gap   = "  "
+	minOf = 12
 )
 
 // cut shortens the cells of the column that may be cut, as far as necessary.
@@ -94,7 +94,7 @@ func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) {
 	if at < 0 || excess <= 0 {
 		return
 	}
-	most = max(leastOf, most-excess)
+	most = max(minOf, most-excess)
 	for _, row := range rows {
 		if cell := []rune(row[at]); len(cell) > most {
 			row[at] = string(cell[:most-1]) + "…"

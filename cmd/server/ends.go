@@ -16,8 +16,8 @@ import (
 // longestWhy is how much is kept of why a part ended, and of what the operator can do, in bytes.
 const longestWhy = 300
 
-// mostPending bounds how many ends wait for the disk.
-const mostPending = 100
+// maxPending bounds how many ends wait for the disk.
+const maxPending = 100
 
 // ends records in the data directory which parts ended by themselves, for the replica, which
 // announces it. A record that cannot be written or read costs no more than that, and nothing waits
@@ -37,7 +37,7 @@ type ends struct {
 func (e *ends) add(part, why, next string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.pending) == mostPending {
+	if len(e.pending) == maxPending {
 		e.log.Warn("status will not know that a part of the server ended: the disk hangs", "part", part)
 		return
 	}

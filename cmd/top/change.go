@@ -75,7 +75,7 @@ func (s *screen) change(v *view.Group, now time.Time) {
 	}
 	if n := len(v.Busy); n > 0 {
 		var ids []string
-		for _, b := range v.Busy[:min(n, story.MostNamed)] {
+		for _, b := range v.Busy[:min(n, story.MaxNamed)] {
 			ids = append(ids, b.ID)
 		}
 		if more := n - len(ids); more > 0 {

@@ -171,7 +171,7 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		{Title: "AGE"},
 	}}
 	var rows []line
-	for _, u := range shown[:min(len(shown), mostRows)] {
+	for _, u := range shown[:min(len(shown), maxRows)] {
 		slot := "-"
 		if u.Slot >= 0 {
 			slot = fmt.Sprint(u.Slot)
@@ -190,7 +190,7 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		rows = append(rows, line{to: to, bad: isBad(u.Kind), name: u.Kind})
 	}
 	s.table(t, rows)
-	if more := len(shown) - mostRows; more > 0 {
+	if more := len(shown) - maxRows; more > 0 {
 		s.add(line{text: fmt.Sprintf("  and %d more: / finds them", more)})
 	}
 }

@@ -46,7 +46,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, do func(*http.Re
 	default:
 		w.Header().Set("Retry-After", "5")
 		refuse(w, &Problem{
-			Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("there are %d watches already", mostWatches),
+			Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("there are %d watches already", maxWatches),
 		})
 		return
 	}
@@ -149,15 +149,15 @@ func (h *Handler) eventStream(r *http.Request) func() ([]byte, error) {
 			return nil, err
 		}
 		if begun { // more than can come within a pause, and clocks differ
-			wanted.Most = mostEvents
+			wanted.Most = maxEvents
 		}
 		fresh := h.since(wanted, sent)
 		if !begun { // older entries count as sent
 			begun = true
-			wanted.Most = mostEvents
+			wanted.Most = maxEvents
 			h.since(wanted, sent)
 		}
-		if len(sent) > 4*mostEvents {
+		if len(sent) > 4*maxEvents {
 			sent = map[string]bool{}
 			h.since(wanted, sent)
 		}

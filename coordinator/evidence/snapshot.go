@@ -86,9 +86,9 @@ func (r *rooms) take(n int) rooms {
 	return taken
 }
 
-// mostRoom limits how many instances memory is kept for: otherwise the garbage collector would scan
+// maxRoom limits how many instances memory is kept for: otherwise the garbage collector would scan
 // a whole shard's worth for ever.
-const mostRoom = 4096
+const maxRoom = 4096
 
 // makeRoom allocates memory for all instances and slots of the groups, reusing the last snapshot's
 // if it is large enough. Most plans are of one group, many times, and most of its instances have
@@ -101,12 +101,12 @@ func (e *Evidence) makeRoom(c *cache.Content, groups []string) {
 	}
 	e.room, e.slotRoom = e.rooms, e.slotRooms
 	if n > len(e.rooms.instances) {
-		if e.room = newRooms(n); n <= mostRoom {
+		if e.room = newRooms(n); n <= maxRoom {
 			e.rooms = e.room
 		}
 	}
 	if slots > len(e.slotRooms) {
-		if e.slotRoom = make([]store.Versioned[store.Slot], slots); slots <= mostRoom {
+		if e.slotRoom = make([]store.Versioned[store.Slot], slots); slots <= maxRoom {
 			e.slotRooms = e.slotRoom
 		}
 	}

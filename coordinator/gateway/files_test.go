@@ -38,7 +38,7 @@ func (a *agent) fetch(f *protocol.File) (content, problem string) {
 		if p.GetProblem() != "" || len(p.GetData()) == 0 {
 			return content, p.GetProblem()
 		}
-		if len(p.GetData()) > protocol.MostPiece {
+		if len(p.GetData()) > protocol.MaxPiece {
 			a.t.Errorf("a piece has %d bytes", len(p.GetData()))
 		}
 		content += string(p.GetData())

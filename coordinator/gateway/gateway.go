@@ -57,7 +57,7 @@ type Deps struct {
 const (
 	persistEvery   = time.Minute        // DET-16, and less often
 	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
-	mostOldNews    = 400                // bounds reports without news per second
+	maxOldNews     = 400                // bounds reports without news per second
 	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine still is no orphan
 	conflictEvery  = 10 * time.Minute   // how often the journal repeats that a second boot keeps trying
 	callTimeout    = 5 * time.Second    // one exchange with the store

@@ -18,11 +18,11 @@ import (
 
 // The bounds of a report; more is cut off.
 const (
-	mostChecks  = protocol.MostChecks
-	mostWindows = protocol.MostWindows
-	mostName    = protocol.MostName
-	mostText    = protocol.MostText
-	mostOutput  = protocol.MostOutput
+	maxChecks  = protocol.MaxChecks
+	maxWindows = protocol.MaxWindows
+	maxName    = protocol.MaxName
+	maxText    = protocol.MaxText
+	maxOutput  = protocol.MaxOutput
 )
 
 // whyEvery is the shortest interval at which a report is persisted for nothing but another reason:
@@ -97,7 +97,7 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 func nack(sequence uint64, why error) *protocol.GatewayMessage {
 	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
 		Sequence: sequence,
-		Message:  clip.End(why.Error(), mostText),
+		Message:  clip.End(why.Error(), maxText),
 	}}}
 }
 
@@ -238,7 +238,7 @@ func (s *session) oldNewsEvery() time.Duration {
 // agents served now. Such reports only serve readers, but each costs etcd a write and every replica
 // a read.
 func (g *Gateway) oldNewsEvery() time.Duration {
-	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
+	return max(persistEvery, time.Duration(g.Streams())*time.Second/maxOldNews)
 }
 
 // news reports whether a report differs in anything that others act on. The reason why an instance
@@ -270,25 +270,25 @@ func (s *session) record(r *protocol.Report) *store.Report {
 		Agent:  s.agent,
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(),
-		Why:    clip.End(r.GetWhy(), mostText),
-		Config: clip.End(r.GetConfigHash(), mostName), Restarted: clip.End(r.GetRestarted(), mostName),
-		Drained: clip.End(r.GetDrained(), mostName),
-		Trust:   clip.End(r.GetTrust(), mostName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
+		Why:    clip.End(r.GetWhy(), maxText),
+		Config: clip.End(r.GetConfigHash(), maxName), Restarted: clip.End(r.GetRestarted(), maxName),
+		Drained: clip.End(r.GetDrained(), maxName),
+		Trust:   clip.End(r.GetTrust(), maxName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
 	}
 	if c := r.GetCertificate(); c != nil {
 		rec.Certificate = &store.CertificateReport{
-			Issuer: clip.End(c.GetIssuer(), mostName),
+			Issuer: clip.End(c.GetIssuer(), maxName),
 			Ends:   moment(c.GetEnds()),
 		}
 	}
 	for i, c := range r.GetChecks() {
-		if i == mostChecks {
+		if i == maxChecks {
 			break
 		}
 		rec.Checks = append(rec.Checks, store.CheckReport{
-			Name: clip.End(c.GetName(), mostName), Kind: clip.End(c.GetKind(), mostName), Healthy: c.GetHealthy(),
+			Name: clip.End(c.GetName(), maxName), Kind: clip.End(c.GetKind(), maxName), Healthy: c.GetHealthy(),
 			Optional: c.GetOptional(), Pending: c.GetPending(),
-			Why: clip.End(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Why: clip.End(c.GetWhy(), maxText), Since: moment(c.GetSince()),
 			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()),
 			Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
@@ -300,7 +300,7 @@ func (s *session) record(r *protocol.Report) *store.Report {
 			NetworkSent: h.GetNetworkSent(), NetworkRecv: h.GetNetworkReceived(),
 		}
 		for i, w := range h.GetWindows() {
-			if i == mostWindows {
+			if i == maxWindows {
 				break
 			}
 			rec.Host.Windows = append(rec.Host.Windows, store.HostWindow{
@@ -317,20 +317,20 @@ func (s *session) record(r *protocol.Report) *store.Report {
 	s.fileReports(r, rec)
 	if w := r.GetWorkloadExit(); w != nil {
 		rec.Workload = &store.WorkloadExit{
-			Code: int(w.GetCode()), Signal: clip.End(w.GetSignal(), mostName),
-			At: moment(w.GetAt()), Output: clip.End(string(w.GetOutput()), mostOutput),
+			Code: int(w.GetCode()), Signal: clip.End(w.GetSignal(), maxName),
+			At: moment(w.GetAt()), Output: clip.End(string(w.GetOutput()), maxOutput),
 		}
 	}
 	if n := r.GetNotice(); n != nil {
 		rec.Notice = &store.Notice{
-			Kind: clip.End(n.GetKind(), mostName), Why: clip.End(n.GetWhy(), mostText), At: moment(n.GetAt()),
+			Kind: clip.End(n.GetKind(), maxName), Why: clip.End(n.GetWhy(), maxText), At: moment(n.GetAt()),
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
 		}
 	}
 	if u := r.GetUpgrade(); u != nil {
 		rec.Upgrade = &store.UpgradeReport{
-			Token: clip.End(u.GetToken(), mostName), Version: clip.End(u.GetVersion(), mostName),
-			Result: clip.End(u.GetResult(), mostName), Why: clip.End(u.GetWhy(), mostText),
+			Token: clip.End(u.GetToken(), maxName), Version: clip.End(u.GetVersion(), maxName),
+			Result: clip.End(u.GetResult(), maxName), Why: clip.End(u.GetWhy(), maxText),
 		}
 	}
 	return rec
@@ -339,8 +339,8 @@ func (s *session) record(r *protocol.Report) *store.Report {
 // fileReport returns the state of a file, cut to its bounds.
 func fileReport(f *protocol.FileState) store.FileReport {
 	return store.FileReport{
-		Path: clip.End(f.GetPath(), protocol.MostPath), State: store.FileState(clip.End(f.GetState(), mostName)),
-		Why: clip.End(f.GetWhy(), mostText), At: moment(f.GetAt()), Version: clip.End(f.GetVersion(), mostName),
+		Path: clip.End(f.GetPath(), protocol.MaxPath), State: store.FileState(clip.End(f.GetState(), maxName)),
+		Why: clip.End(f.GetWhy(), maxText), At: moment(f.GetAt()), Version: clip.End(f.GetVersion(), maxName),
 		Ends: moment(f.GetEnds()),
 	}
 }

@@ -155,7 +155,7 @@ func malformed(h *protocol.Hello) string {
 	if len(h.GetAgentVersion()) > 100 || len(h.GetTrust()) > 100 {
 		return "hello: agent_version or trust is too long"
 	}
-	if len(h.GetClaim()) > protocol.MostClaim {
+	if len(h.GetClaim()) > protocol.MaxClaim {
 		return "hello: claim is too long"
 	}
 	if !identity.IsName(h.GetInstance()) { // it becomes part of keys
@@ -421,7 +421,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
 	s.g.reports.settle(ctx, s) // reports from before come first
-	s.setState(ctx, state, kind, clip.End(b.GetMessage(), mostText))
+	s.setState(ctx, state, kind, clip.End(b.GetMessage(), maxText))
 }
 
 func (s *session) stopTimer() {

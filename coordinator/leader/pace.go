@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	mostJitter = 100 * time.Millisecond
+	maxJitter = 100 * time.Millisecond
 	// maxRateAge bounds how long a waiting call uses an outdated rate.
 	maxRateAge = time.Second
 )
@@ -46,7 +46,7 @@ func (p *pace) pass(now time.Time, settings store.ShardSettings) bool {
 	}
 	reservation := p.limit.ReserveN(now, 1)
 	if d := reservation.DelayFrom(now); d <= maxRateAge {
-		p.at, p.reserved = now.Add(d+p.jitter(mostJitter)), true
+		p.at, p.reserved = now.Add(d+p.jitter(maxJitter)), true
 		return false
 	}
 	reservation.CancelAt(now)

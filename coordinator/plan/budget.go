@@ -250,7 +250,7 @@ func (d *budget) mayCreate(what task) bool {
 		d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{})
 		return false
 	}
-	return d.made < mostCreations // the rest on the next cache
+	return d.made < maxCreations // the rest on the next cache
 }
 
 // mayAdd is mayCreate for work that creates an additional machine: it waits for the limits of the

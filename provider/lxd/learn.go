@@ -17,7 +17,7 @@ const (
 	askers        = 8                // how many containers are asked at the same time
 	addressesOnce = 64               // how many containers a List asks for their addresses
 	askAgain      = 10 * time.Minute // for an address that may have changed
-	mostInVain    = 30               // of a start without an address: it may have no network
+	maxInVain     = 30               // of a start without an address: it may have no network
 	questionsFor  = 2 * time.Second  // all questions of one List
 )
 
@@ -64,7 +64,7 @@ func (p *Provider) learn(ctx context.Context, all []*container) {
 		p.update(c, func(*known) {})
 		k := p.knownOf(c)
 		q := question{c: c, boot: c.boot() == "" && time.Since(k.bootAsked) >= k.bootWait(), asked: k.bootAsked}
-		q.address = (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < mostInVain &&
+		q.address = (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < maxInVain &&
 			addresses < addressesOnce
 		if c.Status != isRunning || c.foreign() || !q.boot && !q.address {
 			continue

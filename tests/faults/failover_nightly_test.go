@@ -43,10 +43,10 @@ const (
 	reports = 3 * time.Second
 	// applyStep is by how many machines a group grows at a time.
 	applyStep = 250
-	// mostStarved is for how long the agents' process may be kept from running. A report passes
+	// maxStarved is for how long the agents' process may be kept from running. A report passes
 	// through a dozen goroutines and processes, and a lease ends 8 s after a report is due: where
 	// each waits for longer than this, leases end though nothing of Leasehold is wrong.
-	mostStarved = reports / 3
+	maxStarved = reports / 3
 	// thawed is for how long a slow disk takes writes, between the times for which it does not.
 	thawed = 20 * time.Millisecond
 )
@@ -139,10 +139,10 @@ func (f *failover) mustRun() {
 	f.T.Helper()
 	longest, err := f.Control.Starved()
 	must(f.T, err)
-	if f.figures.Starved = max(f.figures.Starved, span(longest)); f.figures.Starved > span(mostStarved) {
+	if f.figures.Starved = max(f.figures.Starved, span(longest)); f.figures.Starved > span(maxStarved) {
 		f.T.Fatalf("the machine is too busy for this measurement: the agents' process did not get to run for %s, "+
 			"of %s that it may; this says nothing about Leasehold: run it again beside less other work",
-			f.figures.Starved, span(mostStarved))
+			f.figures.Starved, span(maxStarved))
 	}
 }
 

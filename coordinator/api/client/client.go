@@ -26,8 +26,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostAnswer limits what is read of an answer.
-const mostAnswer = 64 << 20
+// maxAnswer limits what is read of an answer.
+const maxAnswer = 64 << 20
 
 // Config says where the API is, and with which credentials to use it.
 type Config struct {
@@ -281,7 +281,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ho
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}

@@ -121,8 +121,8 @@ func (s *step) verdict(id string) store.Verdict {
 	return ""
 }
 
-// mostEvents is how many past events of a machine are shown.
-const mostEvents = 6
+// maxEvents is how many past events of a machine are shown.
+const maxEvents = 6
 
 // evidence returns what mattered about an instance in a step: its past, its change, and the journal
 // of the step.
@@ -151,5 +151,5 @@ func (in *inquiry) past(id string, at history.Time) []history.Event {
 		}
 		return 1
 	})
-	return slices.Clone(f.told[max(0, n-mostEvents):n])
+	return slices.Clone(f.told[max(0, n-maxEvents):n])
 }

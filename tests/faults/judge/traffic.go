@@ -163,9 +163,9 @@ func (in *inquiry) leaving(id string, at history.Time) (from history.Time, limit
 	return from, limit
 }
 
-// mostLooks is how often a leader may see an instance in service that should not be: what it has
+// maxLooks is how often a leader may see an instance in service that should not be: what it has
 // asked for may be under way while it looks.
-const mostLooks = 4
+const maxLooks = 4
 
 // harmless are the beginnings of kinds of troubles that keep no leader from acting.
 var harmless = []string{
@@ -214,7 +214,7 @@ func (in *inquiry) servesTooLong() {
 			}
 			l.times++
 			seen[id] = l
-			if l.times == mostLooks+1 {
+			if l.times == maxLooks+1 {
 				in.violation("LB-3", e.At, fmt.Sprintf("%s has seen %d times that %s is in service, which it should not be",
 					m.Replica,
 					l.times, id), append(append(in.past(id, e.At), in.seenInService(id, e.At)...), in.lastSaid(id)...)...)
@@ -270,7 +270,7 @@ func (in *inquiry) seenInService(id string, at history.Time) (out []history.Even
 			out = append(out, e)
 		}
 	}
-	return out[max(0, len(out)-mostEvents):]
+	return out[max(0, len(out)-maxEvents):]
 }
 
 // files: a managed file is the old one or the new one, whenever it is looked at (FILE-3).
