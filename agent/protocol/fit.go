@@ -19,8 +19,8 @@ func (x *Report) Fit() *Report {
 	x.FilesRoots = AllRoots(x.FilesRoots)
 	x.Files = x.Files[:min(len(x.Files), MaxFiles)]
 	for _, f := range x.Files {
-		f.Path, f.State, f.Why, f.Version = clip.Start(f.Path, MaxPath), clip.Start(f.State, MaxName), clip.Start(f.Why, MaxText),
-			clip.Start(f.Version, MaxName)
+		f.Path, f.Why = clip.Start(f.Path, MaxPath), clip.Start(f.Why, MaxText)
+		f.State, f.Version = clip.Start(f.State, MaxName), clip.Start(f.Version, MaxName)
 	}
 	if h := x.Host; h != nil {
 		h.Windows = h.Windows[:min(len(h.Windows), MaxWindows)]
@@ -33,8 +33,8 @@ func (x *Report) Fit() *Report {
 		n.Kind, n.Why = clip.Start(n.Kind, MaxName), clip.Start(n.Why, MaxText)
 	}
 	if u := x.Upgrade; u != nil {
-		u.Token, u.Version, u.Result, u.Why = clip.Start(u.Token, MaxName), clip.Start(u.Version, MaxName), clip.Start(u.Result, MaxName),
-			clip.Start(u.Why, MaxText)
+		u.Token, u.Version = clip.Start(u.Token, MaxName), clip.Start(u.Version, MaxName)
+		u.Result, u.Why = clip.Start(u.Result, MaxName), clip.Start(u.Why, MaxText)
 	}
 	return x
 }

@@ -85,7 +85,9 @@ func (c *SecretSet) again() string { return "leasehold secret set " + c.Name }
 
 // sealing returns the keys, and what is encrypted with them now. All coordinators have the first
 // key.
-func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (ring encryption.Ring, of sealing, err error) {
+func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (
+	ring encryption.Ring, of sealing, err error,
+) {
 	if ring, err = s.keyring(path); err != nil {
 		return ring, of, err
 	}

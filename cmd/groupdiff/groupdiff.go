@@ -40,8 +40,8 @@ func (c Change) String() string {
 	}
 }
 
-// shortened shortens what would not fit a few lines, such as the text of a file. The hash tells two of
-// them apart.
+// shortened shortens what would not fit a few lines, such as the text of a file. The hash tells two
+// of them apart.
 func shortened(value string) string {
 	const most = 200
 	if len(value) <= most {

@@ -85,10 +85,10 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 	return nil
 }
 
-// noteWritten records the revision as of which alive is ours. The caller holds s.exchange, so revisions
-// arrive in order. A revision that is lower than before comes from another etcd, or from older
-// data: revisions of the lost data are meaningless, and no report could be written on them until
-// etcd had caught up.
+// noteWritten records the revision as of which alive is ours. The caller holds s.exchange, so
+// revisions arrive in order. A revision that is lower than before comes from another etcd, or from
+// older data: revisions of the lost data are meaningless, and no report could be written on them
+// until etcd had caught up.
 func (s *session) noteWritten(rev store.Revision) {
 	if s.opened == 0 || rev < s.wrote {
 		s.opened = rev

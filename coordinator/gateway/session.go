@@ -65,8 +65,8 @@ type session struct {
 	reported uint64            // sequence of the last report
 	held     uint64            // sequence of the last report that was accepted
 
-	// exchange is held during each exchange with the store, so that what a session writes is written in
-	// order. Waiting for it takes no longer than waiting for the store itself.
+	// exchange is held during each exchange with the store, so that what a session writes is
+	// written in order. Waiting for it takes no longer than waiting for the store itself.
 	exchange   semaphore
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written

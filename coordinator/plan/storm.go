@@ -96,8 +96,8 @@ func (m *member) silent() bool {
 	return !m.Alive.Present() || state == store.StreamLost || state == store.StreamOverdue
 }
 
-// lossCounts is from when on a loss counts for storm.window. A grace does not count as time: what was
-// lost in it counts from its end, when it could first be judged so.
+// lossCounts is from when on a loss counts for storm.window. A grace does not count as time: what
+// was lost in it counts from its end, when it could first be judged so.
 func (d *storms) lossCounts(m *member) time.Time {
 	since := m.lostSince()
 	if m.judgment.Verdict == store.Lost || m.awaitsGrace() {

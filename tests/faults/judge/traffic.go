@@ -17,7 +17,8 @@ import (
 //   - No machine is stopped while the load balancer sends it connections, within the time for
 //     leaving (LB-1).
 //   - No membership counts as confirmed that was never in service (LB-2).
-//   - What must no longer be in service is out of it within a few looks at the load balancer (LB-3).
+//   - What must no longer be in service is out of it within a few looks at the load balancer
+//     (LB-3).
 //
 // That every instance that should be in service is, and no other, is asked by the caller that calls
 // a run quiet.
