@@ -120,7 +120,7 @@ func TestComesBackAfterAllReplicasWereGone(t *testing.T) {
 		for _, n := range r.shard.names() {
 			r.shard.replicas[n].start()
 		}
-		pass(reconnectMost)
+		pass(maxReconnect)
 		got := r.shard.take()
 		if len(got) < 2 || got[0].message.GetHello() == nil || got[1].message.GetReport() == nil {
 			t.Errorf("heard %q within the longest back-off, want a hello and reports", summary(got))
@@ -209,7 +209,7 @@ func TestRefusalsThatLeaveTheWorkloadAlone(t *testing.T) {
 					t.Errorf("asked %d times in ten minutes, want about every 30s", n)
 				}
 				r.shard.act("a", script{})
-				pass(reconnectMost)
+				pass(maxReconnect)
 				if got := summary(r.shard.take()); !slices.Contains(got, "a report 1 healthy") {
 					t.Errorf("heard %q after the refusals ended, want reports", got)
 				}
@@ -302,7 +302,7 @@ func TestClaimIsKeptAndShown(t *testing.T) {
 			s.take()
 		}
 		run("", &protocol.Wanted{Claim: []byte("one")}, &protocol.Wanted{})
-		run("one", &protocol.Wanted{Claim: make([]byte, protocol.MostClaim+1)})
+		run("one", &protocol.Wanted{Claim: make([]byte, protocol.MaxClaim+1)})
 		run("one", &protocol.Wanted{Claim: []byte("two")})
 		run("two")
 		s.stop()
@@ -378,7 +378,7 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 // proves SAFE-11
 func TestConnectionToAReplicaWithoutRoomIsKept(t *testing.T) {
 	story(t, []string{"a", "b"}, false, nil, func(t *testing.T, r *running) {
-		pass(reconnectMost) // until there is a second connection
+		pass(maxReconnect) // until there is a second connection
 		r.shard.mu.Lock()
 		dialled, shaken := r.shard.dialled["b"], r.shard.shaken
 		r.shard.mu.Unlock()
@@ -409,7 +409,7 @@ func TestConnectionToASecondReplicaIsKeptReady(t *testing.T) {
 			t.Errorf("replica b was dialled at once: each of ten thousand agents is to do that at a time of its own")
 		}
 		r.shard.mu.Unlock()
-		pass(reconnectMost)
+		pass(maxReconnect)
 		r.shard.mu.Lock()
 		dialled, shaken := r.shard.dialled["b"], r.shard.shaken
 		r.shard.mu.Unlock()

@@ -221,7 +221,7 @@ func TestRetiredInstanceIsNotChecked(t *testing.T) {
 			t.Errorf("still checked: %+v", s)
 		}
 		r.shard.act("a", script{})
-		pass(reconnectMost)
+		pass(maxReconnect)
 		if s := r.checker.States(); len(s) != 1 || s[0].Healthy {
 			t.Errorf("welcomed again, the checks are %+v", s)
 		}

@@ -99,7 +99,7 @@ func TestWorkloadHasEndedBeforeTheLeaseCan(t *testing.T) {
 				r.machine.is(t, "an hour later", false, 1, 1)
 
 				r.shard.replicas["a"].start()
-				pass(reconnectMost)
+				pass(maxReconnect)
 				r.machine.is(t, "accepted again", true, 2, 1)
 				got := r.shard.take()
 				for _, h := range got {
@@ -140,7 +140,7 @@ func TestOnlyAnAcknowledgementCounts(t *testing.T) {
 				// The lease is renewed on the open stream, and no replica sends the wanted state
 				// again.
 				r.shard.act("a", script{})
-				pass(2 * reconnectMost)
+				pass(2 * maxReconnect)
 				r.machine.is(t, "renewed", true, 2, 1)
 			})
 		})
@@ -164,7 +164,7 @@ func TestWithoutARecordTheFenceHolds(t *testing.T) {
 		pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
 		r.machine.is(t, "before the lease can end", false, 1, 1)
 		r.shard.act("a", script{})
-		pass(reconnectMost)
+		pass(maxReconnect)
 		r.machine.is(t, "once the record is back", true, 2, 1)
 	})
 }
@@ -188,7 +188,7 @@ func TestWhatWasUnderWayWaitsForTheLease(t *testing.T) {
 			t.Errorf("drain hooks that were killed: %v", r.hook.killed)
 		}
 		r.shard.replicas["a"].start()
-		pass(reconnectMost)
+		pass(maxReconnect)
 		r.want(d, 1)
 		r.machine.is(t, "accepted again", true, 2, 1)
 		if rep := r.tells("the restart"); rep.GetRestarted() != "r1" {
@@ -274,7 +274,7 @@ func TestChecksWaitForTheWorkloadThatWaitsForALease(t *testing.T) {
 					t.Errorf("%d checks of a workload that does not run", n)
 				}
 				s.replicas["a"].start()
-				pass(reconnectMost)
+				pass(maxReconnect)
 				r.machine.is(t, "accepted again", true, 2, 1)
 				if n := len(r.checker.States()); n != 1 {
 					t.Errorf("%d checks go on", n)
@@ -326,7 +326,7 @@ func TestMachineThatCannotBePoweredOffStaysStopped(t *testing.T) {
 		pass(time.Hour)
 		r.machine.is(t, "an hour later", false, 1, 1)
 		r.shard.replicas["a"].start()
-		pass(reconnectMost)
+		pass(maxReconnect)
 		r.machine.is(t, "accepted again", true, 2, 1)
 	})
 }
@@ -353,7 +353,7 @@ func TestCommandForALostLease(t *testing.T) {
 			}
 			r.machine.is(t, "what becomes of the workload is the command's business", true, 1, 0)
 			r.shard.replicas["a"].start()
-			pass(reconnectMost)
+			pass(maxReconnect)
 			r.cutOff()
 			pass(time.Hour)
 			if ran, _ := r.power.commands(); len(ran) != 2 {
@@ -377,7 +377,7 @@ func TestWorkloadWaitsForTheFirstLease(t *testing.T) {
 			r.shard.mu.Lock()
 			r.shard.replicas["gone"] = r.shard.replicas["a"]
 			r.shard.mu.Unlock()
-			pass(reconnectMost)
+			pass(maxReconnect)
 			r.machine.is(t, "with its first lease", true, 1, 0)
 		})
 }
@@ -425,7 +425,7 @@ func TestLeaseOutlivesTheAgent(t *testing.T) {
 				pass(max(0, time.Until(sent.Add(leaseTTL-time.Millisecond))))
 				m.is(t, "before the lease can end", false, 1, 1)
 				s.replicas["a"].start()
-				pass(reconnectMost)
+				pass(maxReconnect)
 				m.is(t, "accepted again", true, 2, 1)
 				second.end()
 			})

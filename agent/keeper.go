@@ -25,7 +25,7 @@ type keeper struct {
 	late   *time.Timer // expires the last target; used by the loop alone
 
 	mu        sync.Mutex
-	turn      int                // number of targets
+	targets   int                // number of targets so far
 	restarted string             // token of the last completed restart
 	cut       context.CancelFunc // ends the operation under way at once
 	callOff   context.CancelFunc // cancels a start under way
@@ -67,9 +67,9 @@ func (k *keeper) want(w target) {
 		k.late.Stop()
 	}
 	k.mu.Lock()
-	k.turn++
-	if turn := k.turn; !w.by.IsZero() {
-		k.late = time.AfterFunc(time.Until(w.by), func() { k.expire(turn) })
+	k.targets++
+	if number := k.targets; !w.by.IsZero() {
+		k.late = time.AfterFunc(time.Until(w.by), func() { k.expire(number) })
 	}
 	k.rests, k.halts = false, !w.run
 	if k.halts {
@@ -81,10 +81,10 @@ func (k *keeper) want(w target) {
 
 // expire ends what is under way if its target is still the last one. A newer target, which may have
 // arrived as the time was over, is not cut short.
-func (k *keeper) expire(turn int) {
+func (k *keeper) expire(number int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.turn == turn {
+	if k.targets == number {
 		k.cut()
 	}
 }

@@ -44,7 +44,7 @@ func TestATimeThatEndsAsTheLeaseReturns(t *testing.T) {
 		go k.run(t.Context())
 		k.want(target{by: time.Now().Add(time.Hour)})
 		synctest.Wait()
-		fenced := k.turn
+		fenced := k.targets
 		k.want(target{run: true})
 		synctest.Wait()
 		k.expire(fenced) // its timer fired before it could be stopped

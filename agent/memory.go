@@ -78,7 +78,7 @@ func readMemory(path, instance string) (session.Memory, assignment, error) {
 	if r.Instance != instance {
 		return session.Memory{}, assignment{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
-	if len(r.Claim) > protocol.MostClaim {
+	if len(r.Claim) > protocol.MaxClaim {
 		r.Claim = nil
 	}
 	m := session.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators}

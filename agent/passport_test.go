@@ -80,7 +80,7 @@ func TestJoinsBeforeItsFirstStream(t *testing.T) {
 				t.Errorf("certificate is told as %v", c)
 			}
 		})
-		pass(reconnectMost)
+		pass(maxReconnect)
 		if r.shard.handshakes() != 3 { // to join, to speak, and to have a second connection ready
 			t.Errorf("%d handshakes, want 3", r.shard.handshakes())
 		}
@@ -138,7 +138,7 @@ func TestARefusedJoinIsTriedAgain(t *testing.T) {
 				t.Errorf("heard %q without a certificate", summary(got))
 			}
 			o.set(func(o *office) { o.refuses = false })
-			pass(reconnectMost)
+			pass(maxReconnect)
 			if n := hellos(r.shard.take()); n != 1 {
 				t.Errorf("%d hellos once it is let in", n)
 			}
@@ -162,7 +162,7 @@ func TestAStrangerGetsNoToken(t *testing.T) {
 			}
 		})
 		o.set(func(o *office) { o.issuer = own })
-		pass(reconnectMost)
+		pass(maxReconnect)
 		if n := hellos(s.take()); n != 1 {
 			t.Errorf("%d hellos once the replica is the right one", n)
 		}

@@ -23,7 +23,7 @@ func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 			t.Errorf("workload was not stopped: %+v", s)
 		}
 		r.shard.take()
-		pass(2 * reconnectMost)
+		pass(2 * maxReconnect)
 		asked := r.shard.take()
 		if len(asked) < 2 || len(asked) > 4 {
 			t.Errorf("heard %q in a minute, want to be asked every 15s to 30s", summary(asked))
@@ -34,7 +34,7 @@ func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 			}
 		}
 		r.shard.act("a", script{})
-		pass(reconnectMost)
+		pass(maxReconnect)
 		if s := r.machine.State(); !s.Running || r.machine.starts != 2 {
 			t.Errorf("adopted, but the workload was not started again: %+v", s)
 		}
@@ -107,11 +107,11 @@ func TestAWorkloadThatStillEndsHasNotStopped(t *testing.T) {
 			wait   time.Duration
 			refuse *protocol.Refused
 			want   int64
-		}{{0, retired, 0}, {r.machine.stopFor, retired, 7}, {2 * reconnectMost, newer, 9}} {
+		}{{0, retired, 0}, {r.machine.stopFor, retired, 7}, {2 * maxReconnect, newer, 9}} {
 			r.shard.act("a", script{refuse: c.refuse})
 			pass(c.wait)
 			r.shard.take()
-			pass(2 * reconnectMost)
+			pass(2 * maxReconnect)
 			got := r.shard.take()
 			if len(got) == 0 || got[len(got)-1].message.GetHello().GetStopped() != c.want {
 				t.Errorf("heard %v, want that it has stopped for %d", got, c.want)

@@ -27,7 +27,7 @@ const (
 	interval       = 5 * time.Second
 	leaseTTL       = 17 * time.Second
 	reconnectFirst = time.Second
-	reconnectMost  = 30 * time.Second
+	maxReconnect   = 30 * time.Second
 )
 
 type gatewayStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
@@ -186,7 +186,7 @@ func (r *replica) Session(stream gatewayStream) error {
 	if err := stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
 		Replica: r.name, Lease: lease, Coordinators: r.shard.names(),
 		ReportInterval: durationpb.New(interval), LeaseTtl: durationpb.New(leaseTTL),
-		ReconnectMin: durationpb.New(reconnectFirst), ReconnectMax: durationpb.New(reconnectMost),
+		ReconnectMin: durationpb.New(reconnectFirst), ReconnectMax: durationpb.New(maxReconnect),
 		Protocol: max(1, protocol.Newest-act.older),
 	}}}); err != nil || act.closing {
 		return err
@@ -323,7 +323,7 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 		Bootstrap: provider.Bootstrap{
 			Instance: "web-0-a", Group: "web", Shard: "shard-1", Coordinators: s.names(), JoinToken: "join",
 			ReportInterval: interval.String(), ReconnectMin: reconnectFirst.String(),
-			ReconnectMax: reconnectMost.String(), StopTimeout: "30s",
+			ReconnectMax: maxReconnect.String(), StopTimeout: "30s",
 		},
 		BootID: "boot-1", StateDir: t.TempDir(), Version: "test",
 	}

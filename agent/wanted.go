@@ -123,7 +123,7 @@ func (a *Agent) drill(d *protocol.Drill) {
 // keepClaim keeps the claim that a coordinator has sealed, for later hellos. Only another claim
 // replaces it.
 func (a *Agent) keepClaim(sealed []byte) {
-	if len(sealed) == 0 || len(sealed) > protocol.MostClaim || bytes.Equal(sealed, a.assignment.Claim) {
+	if len(sealed) == 0 || len(sealed) > protocol.MaxClaim || bytes.Equal(sealed, a.assignment.Claim) {
 		return
 	}
 	a.assignment.Claim = bytes.Clone(sealed)

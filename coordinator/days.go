@@ -21,12 +21,12 @@ const (
 	dayAnswers  = 10 * time.Second // for one request
 	dayTogether = 60               // summaries in one transaction
 	dayBytes    = 512 << 10        // of them: etcd takes 1.5 MB
-	// mostEntries limits the journal entries that are kept in memory for one day. A summary says
+	// maxEntries limits the journal entries that are kept in memory for one day. A summary says
 	// how many more there were.
-	mostEntries = 200_000
-	entryPart   = 1_000
-	// mostSummaries limits the summaries of all groups together, whatever days_kept is.
-	mostSummaries = 20_000
+	maxEntries = 200_000
+	entryPart  = 1_000
+	// maxSummaries limits the summaries of all groups together, whatever days_kept is.
+	maxSummaries = 20_000
 )
 
 // days is what a term knows of the summaries.
@@ -61,7 +61,7 @@ func (t *term) keepDays(ctx context.Context) {
 }
 
 // catchUp sums up the days that are over, are covered by the journal, and have no summary yet. A
-// day that fails does not hold up the others, unless nothing older is kept: beside younger days it
+// day that fails does not delay the others, unless nothing older is kept: beside younger days it
 // would look removed. Then they wait until it is written, or the journal no longer has it.
 func (d *days) catchUp(ctx context.Context, now time.Time) error {
 	var begin time.Time
@@ -147,7 +147,7 @@ func (d *days) isDone(ctx context.Context, day time.Time) (bool, error) {
 
 // sumUp sums up one day, as far as it is after begin.
 func (d *days) sumUp(ctx context.Context, day, begin, now time.Time) (err error) {
-	entries := review.NewDayEntries(day, mostEntries)
+	entries := review.NewDayEntries(day, maxEntries)
 	keys, in := d.t.r.keys, review.Input{Created: begin}
 	// To the end of the journal: an entry of long after says that its instance ran on that day.
 	err = d.t.parts(ctx, keys.Of(store.KindEvents), keys.EventsFrom(day.Add(-review.Before)), "", func(kv store.KV) {
@@ -284,7 +284,7 @@ func (d *days) forget(ctx context.Context, keep int) error {
 		names = append(names, name)
 		from = keys.DayDone(name) + string('/'+1) // behind all keys of the day
 	}
-	for len(names) > 1 && (len(names) > max(1, keep) || all > mostSummaries) {
+	for len(names) > 1 && (len(names) > max(1, keep) || all > maxSummaries) {
 		n, err := d.remove(ctx, names[0])
 		if err != nil {
 			return fmt.Errorf("remove day %s: %w", names[0], err)

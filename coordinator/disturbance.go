@@ -85,18 +85,18 @@ func (r *Replica) noteDisturbance(what string, own bool) {
 	}
 }
 
-// mostBearable is the longest standstill that is ignored, however long the leases are.
-const mostBearable = 5 * time.Second
+// maxBearable is the longest standstill that is ignored, however long the leases are.
+const maxBearable = 5 * time.Second
 
-// bearable returns for how long etcd, or this process, may stand still without a lease ending
+// bearable returns for how long etcd, or this process, may stall without a lease ending
 // because of it, given the shortest lease of an agent here. A lease outlasts three reports, so an
 // eighth more is harmless: on a busy replica, garbage collection alone may take two seconds.
 // Without agents no standstill is tolerated.
 func bearable(shortest time.Duration) time.Duration {
-	return min(max(vitalsEvery, shortest/8), mostBearable)
+	return min(max(vitalsEvery, shortest/8), maxBearable)
 }
 
-// Bearable returns for how long this process may stand still without ending an agent's lease.
+// Bearable returns for how long this process may stall without ending an agent's lease.
 func (r *Replica) Bearable() time.Duration {
 	r.mu.Lock()
 	gw := r.gateway

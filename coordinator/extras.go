@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	mostExtras  = 10_000
+	maxExtras   = 10_000
 	extrasEvery = 2 * time.Second
 )
 
@@ -53,7 +53,7 @@ func (t *term) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
 // retried.
 func (t *term) writeExtras(ctx context.Context, written map[string]store.Extra) {
 	var now []store.Extra
-	t.r.cache.View(func(c *cache.Content) { now = t.evidence.Extras(c, mostExtras) })
+	t.r.cache.View(func(c *cache.Content) { now = t.evidence.Extras(c, maxExtras) })
 	there := make(map[string]bool, len(now))
 	var writes []store.Write
 	after := map[string]store.Extra{}

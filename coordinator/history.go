@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	mostMarks = 64 // kept at most, however long compaction fails
+	maxMarks  = 64 // kept at most, however long compaction fails
 	marksEach = 12 // marks per retention time
 	// history may be older by this part of the retention before this shard compacts: others had
 	// their chance
@@ -36,7 +36,7 @@ func (h *history) note(now store.Revision, keep time.Duration) {
 	if n > 0 && (h.marks[n-1].Revision == now || h.marks[n-1].Age.D() < keep/marksEach) {
 		return
 	}
-	if n == mostMarks {
+	if n == maxMarks {
 		h.marks = slices.Delete(h.marks, 1, 2) // keep the oldest: it tells how long nothing was compacted
 	}
 	h.marks = append(h.marks, store.Mark{Revision: now})

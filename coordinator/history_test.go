@@ -55,7 +55,7 @@ func TestHistoryIsNeverYoungerThanItIsTaken(t *testing.T) {
 		if m, known := h.oldest(); known && now-written[m.Revision] > 2*keep+uncounted {
 			t.Errorf("history of %s is kept", m.Age)
 		}
-		if len(h.marks) > mostMarks {
+		if len(h.marks) > maxMarks {
 			t.Errorf("%d marks", len(h.marks))
 		}
 	})
@@ -74,11 +74,11 @@ func TestHistoryOfAnotherPastIsForgotten(t *testing.T) {
 
 func TestHistoryThatCannotBeCompactedTakesNoRoom(t *testing.T) {
 	var h history
-	for rev := range store.Revision(10 * mostMarks) {
+	for rev := range store.Revision(10 * maxMarks) {
 		h.note(rev+1, time.Hour)
 		h.pass(5 * time.Minute)
 	}
-	if m, _ := h.oldest(); len(h.marks) > mostMarks || m.Revision != 1 {
+	if m, _ := h.oldest(); len(h.marks) > maxMarks || m.Revision != 1 {
 		t.Errorf("%d marks, the oldest at %d", len(h.marks), m.Revision)
 	}
 }

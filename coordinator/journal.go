@@ -46,7 +46,7 @@ func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write,
 }
 
 // now returns the time, always later than the previous entry's: entries are read in the order
-// in which they were made, however coarse the clock. A clock that was set back for good is
+// in which they were made, however coarse the clock. A clock that was set back and stays so is
 // believed.
 func (j *journal) now() time.Time {
 	j.mu.Lock()

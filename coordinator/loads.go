@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// mostFine is of how many groups each five minutes are recorded: of those with scale, in the order
+	// maxFine is of how many groups each five minutes are recorded: of those with scale, in the order
 	// of their names. Other groups have a point for the hour.
-	mostFine    = 250
+	maxFine     = 250
 	loadSampled = time.Minute
 	loadPoint   = 5 * time.Minute        // of which a point has the mean
 	loadFlush   = 300 * time.Millisecond // how long a term that ends writes, while the next leader waits
@@ -76,7 +76,7 @@ func (l *loads) sample(ctx context.Context, now time.Time) {
 		fine := 0
 		for _, name := range slices.Sorted(maps.Keys(c.Status)) {
 			minute := 0
-			if g := c.Status[name].Record.Accepted; g != nil && g.Scale != nil && fine < mostFine {
+			if g := c.Status[name].Record.Accepted; g != nil && g.Scale != nil && fine < maxFine {
 				fine++
 				minute = int(now.Sub(hour).Truncate(loadPoint).Minutes())
 			}

@@ -79,8 +79,8 @@ func (t *term) list(ctx context.Context, c leader.List) leader.Listed {
 	return leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: machines, Err: err}
 }
 
-// mostWhy is the longest reason for which a list failed that is kept, in bytes.
-const mostWhy = 500
+// maxWhy is the longest reason for which a list failed that is kept, in bytes.
+const maxWhy = 500
 
 // noteList keeps how a List went, for operators, and reports whether the one before it failed.
 func (t *term) noteList(ctx context.Context, of store.Silent, err error) (failed bool) {
@@ -95,7 +95,7 @@ func (t *term) noteList(ctx context.Context, of store.Silent, err error) (failed
 	case err == nil && failed:
 		t.silent = slices.Delete(t.silent, at, at+1)
 	case err != nil:
-		of.Why = strings.ToValidUTF8(err.Error()[:min(len(err.Error()), mostWhy)], "")
+		of.Why = strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxWhy)], "")
 		of.Refused = provider.KindOf(err) == provider.Credentials
 		if !failed {
 			t.silent = append(t.silent, of)

@@ -27,10 +27,10 @@ type Config struct {
 	Shard      string        // its name
 	ID         string        // of this replica; unique among all that ever ran beside it
 	Listen     string        // the address to serve agents on; port 0 picks a free one
-	Advertise  string        // the address that agents are told; empty: Listen
+	Advertise  string        // the address that agents receive; empty: Listen
 	SessionTTL time.Duration // ELECT-2; 0: 3s
 	Version    string
-	// Downloads is the address to serve agent programs on, and the address that machines are told;
+	// Downloads is the address to serve agent programs on, and the address that machines receive;
 	// empty: they are not served.
 	Downloads, AdvertiseDownloads string
 	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in
@@ -304,7 +304,7 @@ func (r *Replica) startWatchers(ctx context.Context, gw *gateway.Gateway, parts 
 	}
 }
 
-// Abdicate gives up leadership for good and returns once that is done; agents are still served. It
+// Abdicate gives up leadership forever and returns once that is done; agents are still served. It
 // is for a program that stops its machines when it ends: its own actions must not look like
 // failures to heal.
 func (r *Replica) Abdicate() {

@@ -11,8 +11,8 @@ const (
 	pulseEvery = time.Second
 	// pulseLate is how late a pulse must be to show that this process was paused or starved.
 	pulseLate = time.Second
-	// leaderLate is how long a leader must stand still for that to be a disturbance by itself: no
-	// agent could be heard meanwhile.
+	// leaderLate is how long a leader must stall for that to be a disturbance by itself: meanwhile it
+	// received nothing from any agent.
 	leaderLate = 3 * time.Second
 )
 

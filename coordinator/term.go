@@ -358,9 +358,9 @@ func (t *term) warnBlocked(planned []string, p plan.Plan) {
 	}
 }
 
-// mostVerdicts bounds how many verdicts one step writes to the journal; the rest is written as a
+// maxVerdicts bounds how many verdicts one step writes to the journal; the rest is written as a
 // number.
-const mostVerdicts = 50
+const maxVerdicts = 50
 
 // recordVerdicts writes changed verdicts to the journal: each turn to the worse, and each return.
 // What is decided because of a verdict follows in the entry of its action. One transaction carries
@@ -386,7 +386,7 @@ func (t *term) recordVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
 				continue
 			}
-			if len(entries) == mostVerdicts {
+			if len(entries) == maxVerdicts {
 				more++
 				continue
 			}

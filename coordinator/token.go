@@ -10,7 +10,7 @@ import (
 )
 
 // tokenSpare is how long a join token outlives the time in which its machine should use it. The
-// instance's phase decides whether it is still awaited; that timer stands still while no replica
+// instance's phase decides whether it is still awaited; that timer does not run while no replica
 // serves, and the token must not end before (SAFE-5).
 const tokenSpare = 2 * time.Hour
 

@@ -43,7 +43,7 @@ clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
 alone=$(minus "$packages" "$clusters")
 
 # Nothing runs at once in these: the race detector has nothing to find, and makes them five times slower.
-pure=$(below 'store|provider|coordinator/(plan|evidence|sim|keyfile|sealed|reason|story|claim|recovery)|tests/sim|agent/smbios|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
+pure=$(below 'store|provider|coordinator/(plan|evidence|sim|keyfile|encryption|reason|story|claim|recovery)|tests/sim|agent/smbios|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
 pure=$(grep -vE "^$module/(store|provider)/" <<<"$pure" || true) # adapters
 pure=$(printf '%s\n' "$pure" "$(below 'provider/settings')" | sort -u)
 # By day these are not compiled for the race detector: each needs modules that no other package needs, and which the

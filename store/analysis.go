@@ -44,14 +44,14 @@ func (a *Analysis) Patience() Duration {
 	return a.For
 }
 
-// mostAnalyses bounds the analyses of one group.
-const mostAnalyses = 10
+// maxAnalyses bounds the analyses of one group.
+const maxAnalyses = 10
 
 // analysisFields are the fields of Analysis.
 var analysisFields = []Field{
 	{
 		Path: "rollout.analysis", Type: "list of analyses", Default: "none", Rule: "ROLL-5",
-		Allowed: fmt.Sprintf("at most %d with different sources", mostAnalyses),
+		Allowed: fmt.Sprintf("at most %d with different sources", maxAnalyses),
 		Doc: "Numbers from outside by which a roll is judged. It begins with an instance only while all of them are known " +
 			"and within their bounds. One that is out of its bounds stops the roll, once an instance has the new template. " +
 			"One that is missing proves nothing: the roll waits.",
@@ -93,14 +93,14 @@ func analysisField(path, kind, def, allowed, doc string, get func(*Analysis) any
 
 func wrongAnalyses(g *Group) (out []FieldError) {
 	all := g.Rollout.Analysis
-	twice := len(all) > mostAnalyses
+	twice := len(all) > maxAnalyses
 	for i := range all {
 		twice = twice || slices.ContainsFunc(all[:i], func(a Analysis) bool { return a.From == all[i].From })
 	}
 	if twice {
 		out = append(out, FieldError{
 			Path: "rollout.analysis", Value: fmt.Sprintf("%d analyses", len(all)),
-			Allowed: fmt.Sprintf("at most %d with different sources", mostAnalyses), Rule: "ROLL-5",
+			Allowed: fmt.Sprintf("at most %d with different sources", maxAnalyses), Rule: "ROLL-5",
 		})
 	}
 	return out

@@ -18,7 +18,7 @@ type LoadBalancer struct {
 }
 
 // Traffic is the membership of an instance in a load balancer (LB-1). It is recorded before the
-// first call and stays until a listing proves that the balancer has the member no more. So any
+// first call and stays until a listing proves that the balancer no longer has the member. So any
 // leader knows what there is to undo.
 type Traffic struct {
 	Balancer string       `json:"balancer"`
@@ -48,8 +48,8 @@ func (s TrafficState) Wanted() bool { return s == TrafficJoining || s == Traffic
 // TimerTraffic returns the name of the timer of a membership.
 func TimerTraffic(balancer string) string { return "traffic_" + balancer }
 
-// mostBalancers bounds the load balancers of one group.
-const mostBalancers = 16
+// maxBalancers bounds the load balancers of one group.
+const maxBalancers = 16
 
 const inBalancers = "load_balancers[]."
 
@@ -77,7 +77,7 @@ func balancerField[T any](path, kind, def, rule, allowed, doc string, get func(*
 var balancerFields = []Field{
 	{
 		Path: "load_balancers", Type: "list of load balancers", Default: "none", Rule: "LB-1",
-		Allowed: fmt.Sprintf("at most %d with different names, and none for a task", mostBalancers),
+		Allowed: fmt.Sprintf("at most %d with different names, and none for a task", maxBalancers),
 		Doc:     "The load balancers that send traffic to the instances. A change of the list rolls nothing.",
 		wrong:   wrongBalancers,
 	},
@@ -107,8 +107,8 @@ func wrongBalancers(g *Group) []FieldError {
 	wrong := func(path, value, allowed string) {
 		out = append(out, FieldError{Path: path, Value: value, Allowed: allowed, Rule: "LB-1"})
 	}
-	if n := len(g.LoadBalancers); n > mostBalancers {
-		wrong("load_balancers", number(n, "load balancer"), fmt.Sprintf("at most %d load balancers", mostBalancers))
+	if n := len(g.LoadBalancers); n > maxBalancers {
+		wrong("load_balancers", number(n, "load balancer"), fmt.Sprintf("at most %d load balancers", maxBalancers))
 	}
 	if len(g.LoadBalancers) > 0 && g.Lifecycle == LifecycleTask {
 		wrong("load_balancers", number(len(g.LoadBalancers), "load balancer"), "empty: a task serves no traffic")

@@ -82,7 +82,7 @@ func (r *Report) Idle() bool {
 	return false
 }
 
-const mostBusy = 48 * time.Hour
+const maxBusy = 48 * time.Hour
 
 // busyFields are the fields of a group's busy.
 var busyFields = []Field{
@@ -141,10 +141,10 @@ var busyFields = []Field{
 	},
 	{
 		Path: "busy.timeout", Type: "duration", Default: "1h", Rule: "BUSY-1",
-		Allowed: fmt.Sprintf("0s to %s", mostBusy),
+		Allowed: fmt.Sprintf("0s to %s", maxBusy),
 		Doc: "How long an instance that was chosen to go has to become idle. Rolls, expiry, rebalancing and " +
 			"scale-down choose idle instances first.",
 		value: func(g *Group) any { return Duration(g.Busy.Patience()) },
-		ok:    func(g *Group) bool { d := g.Busy.Patience(); return d >= 0 && d <= mostBusy },
+		ok:    func(g *Group) bool { d := g.Busy.Patience(); return d >= 0 && d <= maxBusy },
 	},
 }

@@ -49,17 +49,17 @@ func (g *Group) NextDrill(now time.Time) (at time.Time) {
 	return at
 }
 
-// mostDrills bounds the scheduled drills of one group.
-const mostDrills = 20
+// maxDrills bounds the scheduled drills of one group.
+const maxDrills = 20
 
 // drillFields are the fields of scheduled drills.
 var drillFields = []Field{
 	{
 		Path: "drills", Type: "list of drills", Default: "none", Rule: "DAY-6",
-		Allowed: fmt.Sprintf("at most %d", mostDrills),
+		Allowed: fmt.Sprintf("at most %d", maxDrills),
 		Doc: "Failures on purpose that come again and again. One whose time no window allows, or that the group could " +
 			"not bear then, is left out; the journal says why.",
-		wrong: func(g *Group) []FieldError { return tooMany("drills", "DAY-6", "drill", len(g.Drills), mostDrills) },
+		wrong: func(g *Group) []FieldError { return tooMany("drills", "DAY-6", "drill", len(g.Drills), maxDrills) },
 	},
 	drillField("cron", "", "minute hour day month weekday: 0 10 * * 2",
 		"When it comes, by the clock of its time zone, as in scale.schedule.",
@@ -74,7 +74,7 @@ var drillFields = []Field{
 	drillField("zone", "the oldest instance fails", "a zone, with kind machine",
 		"All machines of the group in this zone fail.",
 		func(s *DrillSpec) string { return s.Zone },
-		func(s *DrillSpec) bool { return s.Zone == "" || s.Of() == DrillMachine && len(s.Zone) <= mostWhy }),
+		func(s *DrillSpec) bool { return s.Zone == "" || s.Of() == DrillMachine && len(s.Zone) <= maxWhy }),
 }
 
 // drillField returns a field of each drill.

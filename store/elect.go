@@ -43,7 +43,7 @@ func LeaderNow(kvs []KV) (KV, bool) {
 // The times of an election.
 const (
 	electRetryFirst = 50 * time.Millisecond
-	electRetryMost  = time.Second
+	maxElectRetry   = time.Second
 	electAttempt    = 5 * time.Second // one call to the store
 	withdrawWait    = time.Second
 	watchSilence    = 3 * time.Second // SAFE-3: progress is asked for every second
@@ -87,7 +87,7 @@ type candidate struct {
 }
 
 func (c *candidate) run(ctx context.Context) (Fence, error) {
-	retry := backoff{first: electRetryFirst, most: electRetryMost}
+	retry := backoff{first: electRetryFirst, most: maxElectRetry}
 	for {
 		created, err := c.stand(ctx)
 		if err == nil {

@@ -61,8 +61,8 @@ func show(v any) string {
 	}
 }
 
-// MostReturnAfter is the longest wait before a return to spot (SPOT-4).
-const MostReturnAfter = 24 * time.Hour
+// MaxReturnAfter is the longest wait before a return to spot (SPOT-4).
+const MaxReturnAfter = 24 * time.Hour
 
 // MaxSize is the most instances that one group may have.
 const MaxSize = 100_000
@@ -81,7 +81,7 @@ const ofTheGroup = "as for the group"
 // amountField returns a number of instances or a percentage of size.
 func amountField(path, def, rule, doc string, get func(*Group) *Amount) Field {
 	return Field{
-		Path: path, Type: "integer or percentage", Default: def, Allowed: fmt.Sprintf("0 to %d, or 0%% to 100%%", mostBudget),
+		Path: path, Type: "integer or percentage", Default: def, Allowed: fmt.Sprintf("0 to %d, or 0%% to 100%%", maxBudget),
 		Rule: rule, Doc: doc,
 		value: func(g *Group) any {
 			if a := get(g); a != nil {
@@ -89,7 +89,7 @@ func amountField(path, def, rule, doc string, get func(*Group) *Amount) Field {
 			}
 			return Amount(0)
 		},
-		ok: func(g *Group) bool { a := get(g); return a == nil || a.inRange(mostBudget) },
+		ok: func(g *Group) bool { a := get(g); return a == nil || a.inRange(maxBudget) },
 	}
 }
 
@@ -157,8 +157,8 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 	}
 }
 
-// mostBudget is the largest max_expansion and max_unavailable (REC-18).
-const mostBudget = 10000
+// maxBudget is the largest max_expansion and max_unavailable (REC-18).
+const maxBudget = 10000
 
 func distinct(list []string, most int) bool {
 	seen := map[string]bool{}

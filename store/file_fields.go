@@ -84,7 +84,7 @@ func fileFields() []Field {
 		{
 			Path: inFiles + "template", Type: "string", Default: "none", Rule: "FILE-1",
 			Allowed: fmt.Sprintf("a template over .Vars, .Facts and .Peers that makes at most %d KiB",
-				filetemplate.MostBytes>>10),
+				filetemplate.MaxBytes>>10),
 			Doc: "The content, as Go's text/template: `{{.Vars.name}}`, `{{.Facts.slot}}`, " +
 				"`{{range .Peers}}{{.Address}}{{end}}`.",
 			wrong: wrongTemplates,
@@ -196,8 +196,8 @@ func templateError(i int, err error) FieldError {
 	return e
 }
 
-// mostSamplePeers is with how many peers templates are tried.
-const mostSamplePeers = 1000
+// maxSamplePeers is with how many peers templates are tried.
+const maxSamplePeers = 1000
 
 // fileErrors renders every template with the group's variables, and made-up facts and peers.
 func (g *Group) fileErrors() []*FieldError {
@@ -212,7 +212,7 @@ func (g *Group) fileErrors() []*FieldError {
 		if err != nil {
 			continue // wrongTemplates says so
 		}
-		if err := t.Check(g.Vars, min(max(g.Size, 2), mostSamplePeers)); err != nil {
+		if err := t.Check(g.Vars, min(max(g.Size, 2), maxSamplePeers)); err != nil {
 			e := templateError(i, err)
 			errs = append(errs, &e)
 		}

@@ -35,7 +35,7 @@ var (
 // The times of following.
 const (
 	followRetryFirst = 50 * time.Millisecond
-	followRetryMost  = 2 * time.Second
+	maxFollowRetry   = 2 * time.Second
 	followPart       = 30 * time.Second // one part of a listing, of which a quiet etcd answers some ten a second
 )
 
@@ -58,7 +58,7 @@ func Follow(ctx context.Context, s Store, prefix string, wanted []string, f Foll
 	if len(wanted) == 0 {
 		wanted = []string{prefix}
 	}
-	retry := backoff{first: followRetryFirst, most: followRetryMost}
+	retry := backoff{first: followRetryFirst, most: maxFollowRetry}
 	for {
 		err := followOnce(ctx, s, prefix, wanted, f, &retry)
 		if ctx.Err() != nil {

@@ -69,8 +69,8 @@ type OperatorState struct {
 	ScaleHold *ScaleHold `json:"scale_hold,omitempty"`
 }
 
-// MostSource bounds OperatorState.Source, in bytes.
-const MostSource = 200
+// MaxSource bounds OperatorState.Source, in bytes.
+const MaxSource = 200
 
 // Relaunch counts how often an operator had all instances of a group relaunched. An instance that
 // went through fewer is outdated.

@@ -17,17 +17,17 @@ type InstanceSpecs struct {
 }
 
 const (
-	// mostSpecs bounds a generation.
-	mostSpecs = 5_000
+	// maxSpecs bounds a generation.
+	maxSpecs = 5_000
 	// A generation is over when its specs were read so often, on average, and so many times more. An
 	// instance is read with each of its phases, so that edits alone end one; where many specs are in
 	// use, each of them is read meanwhile.
-	oftenRead, leastRead = 3, 1024
+	oftenRead, minRead = 3, 1024
 )
 
 // spec returns the spec of this text, if it is known.
 func (s *InstanceSpecs) spec(text []byte) (InstanceSpec, bool) {
-	if s.read++; s.read > leastRead+oftenRead*len(s.known) || len(s.known) >= mostSpecs {
+	if s.read++; s.read > minRead+oftenRead*len(s.known) || len(s.known) >= maxSpecs {
 		s.known, s.older, s.read = nil, s.known, 0
 	}
 	known, ok := s.known[string(text)]

@@ -65,10 +65,10 @@ func (s *InstanceSpecs) specOf(t *testing.T, n int) InstanceSpec {
 
 func TestInstanceSpecsRemembersNoMoreThanItMay(t *testing.T) {
 	var specs InstanceSpecs
-	for i := range 2*mostSpecs + 10 {
+	for i := range 2*maxSpecs + 10 {
 		specs.specOf(t, i)
 	}
-	if n, older := len(specs.known), len(specs.older); n > mostSpecs || older > mostSpecs {
+	if n, older := len(specs.known), len(specs.older); n > maxSpecs || older > maxSpecs {
 		t.Errorf("%d specs are remembered, and %d older ones", n, older)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MostLimit is the largest limit of instances (CAP-1).
-const MostLimit = 1_000_000
+// MaxLimit is the largest limit of instances (CAP-1).
+const MaxLimit = 1_000_000
 
 // Limits are the most instances that there may be for each of several names, such as
 // "ec2:100,lxd:20" (CAP-1). A name may contain colons.
@@ -36,7 +36,7 @@ func (l Limits) read() (map[string]int, error) {
 		}
 		name := strings.TrimSpace(part[:at])
 		n, err := strconv.Atoi(part[at+1:])
-		if _, twice := byName[name]; err != nil || n < 0 || n > MostLimit || twice || name == "" {
+		if _, twice := byName[name]; err != nil || n < 0 || n > MaxLimit || twice || name == "" {
 			return nil, fmt.Errorf("%q is not a name and a number like ec2:100, or is there twice", part)
 		}
 		byName[name] = n

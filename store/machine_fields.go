@@ -122,7 +122,7 @@ var machineFields = []Field{
 		value: func(g *Group) any { return Duration(g.Capacity.Return()) },
 		ok: func(g *Group) bool {
 			d := g.Capacity.Return()
-			return d == 0 || d >= 5*time.Minute && d <= MostReturnAfter
+			return d == 0 || d >= 5*time.Minute && d <= MaxReturnAfter
 		},
 	},
 	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0,

@@ -55,7 +55,7 @@ const (
 	EffectRestarted      EffectKind = "restarted"
 	EffectBack           EffectKind = "back" // after its restart
 	EffectDoomed         EffectKind = "doomed"
-	EffectProtected      EffectKind = "protected" // Name: the mode; For, or for good
+	EffectProtected      EffectKind = "protected" // Name: the mode; For, or without an end
 	EffectUnprotected    EffectKind = "unprotected"
 	EffectOrdered        EffectKind = "ordered" // Name: replaced, deleted or drained
 	EffectOrderRefused   EffectKind = "order_refused"

@@ -106,8 +106,8 @@ func (k RequestKind) Drill() string {
 	}
 }
 
-// MostBootstrapValid is the longest Request.Valid.
-const MostBootstrapValid = 30 * 24 * time.Hour
+// MaxBootstrapValid is the longest Request.Valid.
+const MaxBootstrapValid = 30 * 24 * time.Hour
 
 // The modes of RequestProtect, as Instance.Protected has them.
 const (

@@ -116,8 +116,8 @@ type Protection struct {
 	Ends *Timer    `json:"ends,omitempty"` // nil: by order
 }
 
-// MostProtection is the longest time of a protection that ends by itself.
-const MostProtection = 10 * 365 * 24 * time.Hour
+// MaxProtection is the longest time of a protection that ends by itself.
+const MaxProtection = 10 * 365 * 24 * time.Hour
 
 // Awaits is a restart that waits until the workload is idle (BUSY-1).
 type Awaits struct {
@@ -350,7 +350,7 @@ const (
 	TimerBlame    = "breaker_doubt"  // a template that alone fails until then is why the breaker is open
 	TimerRests    = "rollout_rests"  // a roll goes on when it ends
 	TimerDoubt    = "rollout_doubt"  // an analysis that is out of its bounds until then stops a roll
-	TimerProgress = "rollout_stalls" // stands still while no leader is at work
+	TimerProgress = "rollout_stalls" // does not run while no leader is at work
 
 	TimerRebalance = "rebalance"   // no rebalance before
 	TimerSpot      = "spot_return" // no return to spot before

@@ -20,9 +20,9 @@ type Secret struct {
 	At         time.Time `json:"at"`
 }
 
-// MostSecret is how long the value of a secret may be, in bytes: an environment variable must hold
+// MaxSecret is how long the value of a secret may be, in bytes: an environment variable must hold
 // it.
-const MostSecret = 16 << 10
+const MaxSecret = 16 << 10
 
 var secretForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 

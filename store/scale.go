@@ -176,8 +176,8 @@ func (g *Group) SizeAt(chosen *Scale, now time.Time) int {
 // sourceName is the form of the names in the file of providers.
 var sourceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// mostTargets bounds the targets of one group.
-const mostTargets = 10
+// maxTargets bounds the targets of one group.
+const maxTargets = 10
 
 // scaleFields are the fields of ScaleSpec.
 var scaleFields = []Field{
@@ -194,7 +194,7 @@ var scaleFields = []Field{
 		func(s *ScaleSpec) any { return s.Max }, func(s *ScaleSpec) bool { return s.Max >= 1 && s.Max <= MaxSize }),
 	{
 		Path: "scale.targets", Type: "list of targets", Default: "none", Rule: "AUTO-1",
-		Allowed: fmt.Sprintf("1 to %d with different metrics, or none beside a schedule", mostTargets),
+		Allowed: fmt.Sprintf("1 to %d with different metrics, or none beside a schedule", maxTargets),
 		Doc: "What the load of the instances is to be: of a metric that agents report, or of a number from outside. " +
 			"The largest size that one of them asks for wins.",
 		wrong: wrongTargets,
@@ -274,10 +274,10 @@ func scaleDuration(path, def, rule, doc string, low, high time.Duration, get fun
 }
 
 func scaleStep(path, def, doc string, get func(*ScaleSpec) Amount) Field {
-	allowed := fmt.Sprintf("1 to %d, or 1%% to 100%%", mostBudget)
+	allowed := fmt.Sprintf("1 to %d, or 1%% to 100%%", maxBudget)
 	return scaleField(path, "integer or percentage", def, "AUTO-2", allowed, doc,
 		func(s *ScaleSpec) any { return get(s) },
-		func(s *ScaleSpec) bool { a := get(s); return a != 0 && a.inRange(mostBudget) })
+		func(s *ScaleSpec) bool { a := get(s); return a != 0 && a.inRange(maxBudget) })
 }
 
 // targetField is a field of each target.
@@ -309,8 +309,8 @@ func wrongTargets(g *Group) (out []FieldError) {
 	wrong := func(path, value, allowed string) {
 		out = append(out, FieldError{Path: path, Value: value, Allowed: allowed, Rule: "AUTO-1"})
 	}
-	if n := len(s.Targets); n == 0 && len(s.Schedule) == 0 || n > mostTargets {
-		wrong("scale.targets", number(n, "target"), fmt.Sprintf("1 to %d targets", mostTargets))
+	if n := len(s.Targets); n == 0 && len(s.Schedule) == 0 || n > maxTargets {
+		wrong("scale.targets", number(n, "target"), fmt.Sprintf("1 to %d targets", maxTargets))
 	}
 	if g.Lifecycle == LifecycleTask {
 		wrong("scale", "a task", "left out: a task ends, and has no load to follow")

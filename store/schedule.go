@@ -167,14 +167,14 @@ func sets(least, most, size *int) string {
 	return text
 }
 
-// mostChanges bounds the schedule of one group.
-const mostChanges = 50
+// maxChanges bounds the schedule of one group.
+const maxChanges = 50
 
 // scheduleFields are the fields of a schedule.
 var scheduleFields = []Field{
 	{
 		Path: "scale.schedule", Type: "list of changes", Default: "none", Rule: "AUTO-3",
-		Allowed: fmt.Sprintf("at most %d", mostChanges),
+		Allowed: fmt.Sprintf("at most %d", maxChanges),
 		Doc: "When other bounds or a size come into force; they are so until the next change. The one that came last is " +
 			"in force when the schedule is applied.",
 		wrong: wrongSchedule,
@@ -240,9 +240,9 @@ func wrongSchedule(g *Group) (out []FieldError) {
 	if g.Scale == nil {
 		return nil
 	}
-	if n := len(g.Scale.Schedule); n > mostChanges {
+	if n := len(g.Scale.Schedule); n > maxChanges {
 		out = append(out, FieldError{
-			Path: "scale.schedule", Value: number(n, "change"), Allowed: fmt.Sprintf("at most %d", mostChanges), Rule: "AUTO-3",
+			Path: "scale.schedule", Value: number(n, "change"), Allowed: fmt.Sprintf("at most %d", maxChanges), Rule: "AUTO-3",
 		})
 	}
 	return out

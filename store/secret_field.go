@@ -2,8 +2,8 @@ package store
 
 import "strings"
 
-// mostSecrets is how many secrets a group may use. All of them go to its agents in one message.
-const mostSecrets = 40
+// maxSecrets is how many secrets a group may use. All of them go to its agents in one message.
+const maxSecrets = 40
 
 // ownVariables is how the environment variables begin that the agent sets itself.
 const ownVariables = "LEASEHOLD_"
@@ -25,6 +25,6 @@ var secretsField = Field{
 				return false
 			}
 		}
-		return len(g.Secrets) <= mostSecrets
+		return len(g.Secrets) <= maxSecrets
 	},
 }

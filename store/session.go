@@ -15,7 +15,7 @@ var ErrSessionLost = errors.New("session lost")
 // The times of a session, apart from its TTL.
 const (
 	renewRetryFirst = 20 * time.Millisecond
-	renewRetryMost  = 500 * time.Millisecond
+	maxRenewRetry   = 500 * time.Millisecond
 	revokeWait      = 2 * time.Second
 )
 
@@ -26,8 +26,8 @@ type Sessions struct {
 	unended []LeaseID // of earlier sessions; they could not be revoked
 }
 
-// mostUnended bounds how many leases are tried again. Older ones end by themselves.
-const mostUnended = 8
+// maxUnended bounds how many leases are tried again. Older ones end by themselves.
+const maxUnended = 8
 
 // NewSessions returns Sessions whose leases last at least ttl.
 func NewSessions(s Store, ttl time.Duration) *Sessions { return &Sessions{store: s, ttl: ttl} }
@@ -56,7 +56,7 @@ func (s *Sessions) Run(ctx context.Context, work func(ctx context.Context, lease
 	defer func() {
 		if revoke(ctx, s.store, lease.ID) != nil {
 			s.unended = append(s.unended, lease.ID)
-			s.unended = s.unended[max(0, len(s.unended)-mostUnended):]
+			s.unended = s.unended[max(0, len(s.unended)-maxUnended):]
 		}
 	}()
 	if time.Until(lease.Ends()) <= 0 {
@@ -98,7 +98,7 @@ func (s *Sessions) Run(ctx context.Context, work func(ctx context.Context, lease
 // believing.
 func renew(ctx context.Context, s Store, lease Lease, attempts *sync.WaitGroup) error {
 	answers := make(chan renewal, 1) // one attempt at a time, so that none of them blocks
-	retry := backoff{first: renewRetryFirst, most: renewRetryMost}
+	retry := backoff{first: renewRetryFirst, most: maxRenewRetry}
 	next := time.NewTimer(lease.TTL / 3)
 	defer next.Stop()
 	over := time.NewTimer(time.Until(lease.Ends()))

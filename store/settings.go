@@ -84,13 +84,13 @@ var Settings = []Setting{
 			return s.CompactAfter
 		})),
 	{
-		Name: "limit_instances", Allowed: fmt.Sprintf("0 to %d", MostLimit), Rule: "CAP-1",
+		Name: "limit_instances", Allowed: fmt.Sprintf("0 to %d", MaxLimit), Rule: "CAP-1",
 		Doc: "How many instances may exist or be intended in the shard, those that are being deleted " +
 			"included; 0: no limit.",
 		read:  func(s *ShardSettings, raw json.RawMessage) bool { return json.Unmarshal(raw, &s.LimitInstances) == nil },
 		value: func(s ShardSettings) any { return s.LimitInstances },
 		copy:  func(to *ShardSettings, from ShardSettings) { to.LimitInstances = from.LimitInstances },
-		ok:    func(s ShardSettings) bool { return s.LimitInstances >= 0 && s.LimitInstances <= MostLimit },
+		ok:    func(s ShardSettings) bool { return s.LimitInstances >= 0 && s.LimitInstances <= MaxLimit },
 	},
 	limitsSetting("limit_by_provider", "ec2:100,lxd:20", "The same for the instances of a provider.",
 		func(s *ShardSettings) *Limits { return &s.LimitByProvider }),
@@ -119,7 +119,7 @@ func (s ShardSettings) BudgetOf(group string) int {
 
 func limitsSetting(name, example, doc string, field func(*ShardSettings) *Limits) Setting {
 	return Setting{
-		Name: name, Allowed: fmt.Sprintf("none, or names and numbers of 0 to %d like %s", MostLimit, example),
+		Name: name, Allowed: fmt.Sprintf("none, or names and numbers of 0 to %d like %s", MaxLimit, example),
 		Rule: "CAP-1", Doc: doc, text: true,
 		read:  func(s *ShardSettings, raw json.RawMessage) bool { return json.Unmarshal(raw, field(s)) == nil },
 		value: func(s ShardSettings) any { return *field(&s) },

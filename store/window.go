@@ -116,13 +116,13 @@ func (w *Window) opens(at time.Time) time.Time {
 	return time.Time{}
 }
 
-// mostClosings bounds how many freezes and windows in turn are looked at.
-const mostClosings = 100
+// maxClosings bounds how many freezes and windows in turn are looked at.
+const maxClosings = 100
 
 // Begins returns when planned work of a kind may begin: the time itself if a window is open then
 // and nothing is frozen; zero if that is not known.
 func (g *Group) Begins(kind string, at time.Time, freezes ...*Freeze) time.Time {
-	for range mostClosings {
+	for range maxClosings {
 		opens := g.Opens(kind, at)
 		for _, f := range freezes {
 			if f.At(opens) {

@@ -13,10 +13,10 @@ import (
 var errLocalZone = errors.New("the zone must be named: what is local differs between coordinators")
 
 const (
-	mostWindows    = 50
+	maxWindows     = 50
 	longestWindow  = 7 * 24 * time.Hour
-	mostWhy        = 200
-	mostGrace      = 30 * 24 * time.Hour
+	maxWhy         = 200
+	maxGrace       = 30 * 24 * time.Hour
 	freezeTimeForm = "a time like 2026-12-20T00:00:00Z or 2026-12-20T00:00:00+01:00"
 )
 
@@ -67,11 +67,11 @@ func tooMany(path, rule, what string, n, most int) []FieldError {
 var windowFields = []Field{
 	{
 		Path: "windows", Type: "list of windows", Default: "none: at any time", Rule: "ROLL-6",
-		Allowed: fmt.Sprintf("at most %d", mostWindows),
+		Allowed: fmt.Sprintf("at most %d", maxWindows),
 		Doc: "When rolls, expiry, rebalancing and scale-down may begin with an instance. What has begun is brought to " +
 			"its end. Healing, notices, evacuation, operators' orders and rollbacks wait for no window.",
 		wrong: func(g *Group) []FieldError {
-			return tooMany("windows", "ROLL-6", "window", len(g.Windows), mostWindows)
+			return tooMany("windows", "ROLL-6", "window", len(g.Windows), maxWindows)
 		},
 	},
 	windowField("days", "list of strings", "every day", "different ones of mon, tue, wed, thu, fri, sat and sun",
@@ -115,16 +115,16 @@ var windowFields = []Field{
 	},
 	{
 		Path: "freeze.why", Type: "string", Default: "none", Rule: "ROLL-6",
-		Allowed: fmt.Sprintf("at most %d characters", mostWhy), Doc: "Why, as status and explain show it.",
+		Allowed: fmt.Sprintf("at most %d characters", maxWhy), Doc: "Why, as status and explain show it.",
 		value: func(g *Group) any { return g.Freeze.Why },
-		ok:    func(g *Group) bool { return len(g.Freeze.Why) <= mostWhy },
+		ok:    func(g *Group) bool { return len(g.Freeze.Why) <= maxWhy },
 	},
 	{
 		Path: "expiry.forced_grace", Type: "duration", Default: DefaultForcedGrace.String(), Rule: "ROLL-6",
-		Allowed: fmt.Sprintf("0s to %s", mostGrace),
+		Allowed: fmt.Sprintf("0s to %s", maxGrace),
 		Doc:     "How long an instance past expiry.forced_age waits for a window or the end of a freeze, at most.",
 		value:   func(g *Group) any { return Duration(g.Expiry.Grace()) },
-		ok:      func(g *Group) bool { d := g.Expiry.Grace(); return d >= 0 && d <= mostGrace },
+		ok:      func(g *Group) bool { d := g.Expiry.Grace(); return d >= 0 && d <= maxGrace },
 	},
 }
 

@@ -63,7 +63,7 @@ type Holder struct {
 	force      papers // the papers in use
 	forced     int    // value of drafts for the papers in use
 	generation uint64
-	turn       chan struct{} // closed when force changes
+	forcedNext chan struct{} // closed when force changes
 
 	clock        clock
 	held         time.Time // when the draft's certificate arrived; this and the next two by the coordinators' time
@@ -105,7 +105,7 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 	p := &Holder{
 		cfg: cfg, deps: deps, log: deps.Logger.With("instance", b.Instance),
 		path: filepath.Join(cfg.StateDir, fileName), identity: who,
-		dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1), turn: make(chan struct{}),
+		dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1), forcedNext: make(chan struct{}),
 		held: now, heard: now, jitter: deps.Rand(), told: map[string]string{},
 	}
 	if p.draft, err = p.read(); err != nil {
@@ -188,13 +188,13 @@ func (h *Holder) settled(ctx context.Context) error {
 	h.mu.Unlock()
 	for {
 		h.mu.Lock()
-		have, turn := h.forced, h.turn
+		have, forcedNext := h.forced, h.forcedNext
 		h.mu.Unlock()
 		if have >= want {
 			return nil
 		}
 		select {
-		case <-turn:
+		case <-forcedNext:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -297,8 +297,8 @@ func (h *Holder) enforce(next papers, n int) {
 	}
 	before := h.force
 	h.force, h.forced = next, n
-	close(h.turn)
-	h.turn = make(chan struct{})
+	close(h.forcedNext)
+	h.forcedNext = make(chan struct{})
 	if before.leaf() != next.leaf() {
 		h.generation++
 	}

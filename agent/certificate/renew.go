@@ -6,9 +6,9 @@ const (
 	// earlySpread is the longest time over which agents spread their requests after a change of the
 	// issuing authority.
 	earlySpread = 30 * time.Second
-	// mostPause and leastPause bound the time between two requests.
-	mostPause  = 10 * time.Minute
-	leastPause = time.Second
+	// maxPause and minPause bound the time between two requests.
+	maxPause = 10 * time.Minute
+	minPause = time.Second
 )
 
 // schedule decides when to request the next certificate. Its event times are from this machine's
@@ -41,7 +41,7 @@ func (t schedule) next() time.Time {
 	if !t.foreign.IsZero() {
 		early := t.foreign.Add(fraction(min(earlySpread, life/10), t.jitter))
 		if t.stillForeign {
-			early = t.held.Add(min(mostPause, life/10))
+			early = t.held.Add(min(maxPause, life/10))
 		}
 		if early.Before(due) {
 			due = early
@@ -58,7 +58,7 @@ func (t schedule) next() time.Time {
 // pause returns how long to wait for an answer before the next request.
 func (t schedule) pause() time.Duration {
 	left := t.until.Sub(t.asked)
-	return max(min(leastPause, t.lifetime()/10), min(mostPause, left/10))
+	return max(min(minPause, t.lifetime()/10), min(maxPause, left/10))
 }
 
 // urgent reports whether the certificate expires so soon that an operator should know.

@@ -369,10 +369,10 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 		h.Accept(&protocol.Certificate{Chain: [][]byte{old.Issue(t, request, us, month)}})
 		synctest.Wait()
 		request, look := h.Renewal(time.Now())
-		if request != nil || time.Until(look) != mostPause || h.Status().Trust != takenOver.Digest() {
+		if request != nil || time.Until(look) != maxPause || h.Status().Trust != takenOver.Digest() {
 			t.Errorf("after the old one's once more: asks %t, looks again in %v", request != nil, time.Until(look))
 		}
-		passed(mostPause)
+		passed(maxPause)
 		if request, _ = h.Renewal(time.Now()); request == nil {
 			t.Fatal("no second early request")
 		}

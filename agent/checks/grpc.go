@@ -44,7 +44,7 @@ func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 			return Result(err.Error())
 		}
 		answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx,
-			&grpc_health_v1.HealthCheckRequest{Service: c.GetService()}, grpc.MaxCallRecvMsgSize(mostBody))
+			&grpc_health_v1.HealthCheckRequest{Service: c.GetService()}, grpc.MaxCallRecvMsgSize(maxBody))
 		_ = conn.Close() // waits for the dialer
 		switch code := status.Code(err); {
 		case err == nil && answer.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING:

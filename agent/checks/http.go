@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	mostBody   = 64 << 10 // bytes of an answer that are searched
-	mostHeader = 64 << 10
-	mostHops   = 5 // redirects that are followed
+	maxBody   = 64 << 10 // bytes of an answer that are searched
+	maxHeader = 64 << 10
+	maxHops   = 5 // redirects that are followed
 )
 
 // httpProbe requests a page over a new connection each time, because a server that accepts no new
@@ -102,7 +102,7 @@ func (p *httpProbe) run(ctx context.Context) Result {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}
 	transport := &http.Transport{
-		DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: mostHeader,
+		DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 		DialTLSContext: func(_ context.Context, network, addr string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(addr) // the transport has joined them
 			cfg, err := tlsConfig(p.spec.GetTls(), host)
@@ -138,8 +138,8 @@ func (p *httpProbe) follow(_ *http.Request, via []*http.Request) error {
 	switch {
 	case !p.spec.GetFollowRedirects():
 		return http.ErrUseLastResponse
-	case len(via) > mostHops:
-		return fmt.Errorf("more than %d redirections", mostHops)
+	case len(via) > maxHops:
+		return fmt.Errorf("more than %d redirections", maxHops)
 	default:
 		return nil
 	}
@@ -156,7 +156,7 @@ func (p *httpProbe) judge(ctx context.Context, resp *http.Response) Result {
 	if p.body == nil && p.spec.GetBody() == "" {
 		return "" // the rest does not matter
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostBody))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	switch {
 	case err != nil:
 		return failure(ctx, err)

@@ -215,12 +215,12 @@ func (r *Runner) sameName(c *check) []*check {
 	return same
 }
 
-// leastPause keeps a wrong interval from using up the machine's time.
-const leastPause = 10 * time.Millisecond
+// minPause keeps a wrong interval from using up the machine's time.
+const minPause = 10 * time.Millisecond
 
 // follow runs a check until it is canceled, and waits for a run that has begun.
 func (r *Runner) follow(ctx context.Context, c *check, run probe, wait time.Duration) {
-	interval, timeout := max(c.spec.GetInterval().AsDuration(), leastPause), c.spec.GetTimeout().AsDuration()
+	interval, timeout := max(c.spec.GetInterval().AsDuration(), minPause), c.spec.GetTimeout().AsDuration()
 	first := wait == 0
 	next := time.NewTimer(wait)
 	defer next.Stop()
@@ -297,13 +297,13 @@ func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Du
 	}
 }
 
-// mostWhy bounds the length of a check's reason.
-const mostWhy = 500
+// maxWhy bounds the length of a check's reason.
+const maxWhy = 500
 
 // bounded returns the result as valid text of limited length.
 func (r Result) bounded() Result {
-	if len(r) > mostWhy {
-		r = r[:mostWhy] + "..."
+	if len(r) > maxWhy {
+		r = r[:maxWhy] + "..."
 	}
 	return Result(strings.ToValidUTF8(string(r), "?"))
 }

@@ -366,7 +366,7 @@ func TestWhyIsBoundedAndText(t *testing.T) {
 		s.act("a", always(Result(strings.Repeat("ä\xff", 1000))))
 		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{spec("a")}})
 		pass(0)
-		if why := s.runner.States()[0].Why; len(why) > 3*mostWhy || strings.ToValidUTF8(why, "") != why {
+		if why := s.runner.States()[0].Why; len(why) > 3*maxWhy || strings.ToValidUTF8(why, "") != why {
 			t.Errorf("why is %d bytes: %q", len(why), why)
 		}
 	})

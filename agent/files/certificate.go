@@ -25,10 +25,10 @@ import (
 
 // Times of certificates.
 const (
-	signWait     = 45 * time.Second // limit for an answer; an authority elsewhere needs most of it
-	reissueOver  = 10 * time.Second // after a change of their authority, agents spread their requests over this time
-	leastRenewal = 10 * time.Second
-	answerKept   = 10 * time.Minute // an answer is kept this long if it cannot be written, for example to a full disk
+	signWait    = 45 * time.Second // limit for an answer; an authority elsewhere needs most of it
+	reissueOver = 10 * time.Second // after a change of their authority, agents spread their requests over this time
+	minRenewal  = 10 * time.Second
+	answerKept  = 10 * time.Minute // an answer is kept this long if it cannot be written, for example to a full disk
 )
 
 // issued is what is known of the certificate on the machine. Times are by the coordinators' clock.
@@ -45,7 +45,7 @@ func (i issued) life() time.Duration { return max(0, i.Ends.Sub(i.From)) }
 // to a thirtieth more, so that machines that were created together do not ask together.
 func (i issued) renewAfter(jitter float64) time.Duration {
 	life := i.life()
-	return max(leastRenewal, life*2/3+time.Duration(jitter*float64(life/30)))
+	return max(minRenewal, life*2/3+time.Duration(jitter*float64(life/30)))
 }
 
 // held is when this run of the agent first saw a certificate, by the monotonic clock: a

@@ -231,7 +231,7 @@ func TestAnAuthorityThatFails(t *testing.T) {
 			t.Errorf("state %+v", s)
 		}
 		m.change(func() { m.ca.problem, m.ca.twice = "", true })
-		pass(retryMost + time.Second)
+		pass(maxRetry + time.Second)
 		first := m.pair()
 		if !m.Settled("c1") {
 			t.Error("not settled")
@@ -251,12 +251,12 @@ func TestAnAuthorityThatFails(t *testing.T) {
 		}
 		// So does it when what comes is of another time.
 		m.change(func() { m.ca.problem, m.ca.off = "", 2000*time.Hour })
-		pass(retryMost + time.Second)
+		pass(maxRetry + time.Second)
 		if s := m.States()[0]; !strings.Contains(s.Why, "and not now: a clock is wrong") || m.pair() != first {
 			t.Errorf("state %+v", s)
 		}
 		m.change(func() { m.ca.off = 0 })
-		pass(retryMost + time.Second)
+		pass(maxRetry + time.Second)
 		if m.pair() == first || m.States()[0].State != Delivered {
 			t.Errorf("state %+v", m.States()[0])
 		}
@@ -380,7 +380,7 @@ func TestACertificateThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%d requests, %+v", m.requests(), s)
 		}
 		full.Store(false)
-		pass(retryMost + time.Second)
+		pass(maxRetry + time.Second)
 		if s := m.States()[0]; s.State != Delivered || m.pair() == first || m.requests() != 2 {
 			t.Errorf("%d requests, %+v", m.requests(), s)
 		}

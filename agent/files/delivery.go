@@ -100,8 +100,8 @@ func (m *Manager) learn(f *protocol.File, now found) {
 
 // fetch requests the content piece by piece.
 func (m *Manager) fetch(ctx context.Context, f *protocol.File) ([]byte, error) {
-	if f.GetSize() > protocol.MostFile {
-		return nil, fmt.Errorf("it would have %d bytes: at most %d are allowed", f.GetSize(), protocol.MostFile)
+	if f.GetSize() > protocol.MaxFile {
+		return nil, fmt.Errorf("it would have %d bytes: at most %d are allowed", f.GetSize(), protocol.MaxFile)
 	}
 	content := make([]byte, 0, f.GetSize())
 	late := time.NewTimer(answerWait)
@@ -193,7 +193,7 @@ func (m *Manager) failed(f *protocol.File, why error) time.Duration {
 	if t.version != f.GetVersion() {
 		t = try{version: f.GetVersion()}
 	}
-	wait := min(retryMost, retryFirst<<min(t.failures, 10))
+	wait := min(maxRetry, retryFirst<<min(t.failures, 10))
 	if t.why != why.Error() {
 		m.deps.Logger.Warn("file is not as it is wanted", "path", f.GetPath(), "why", why.Error(), "again", wait.String())
 	}

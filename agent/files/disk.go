@@ -103,7 +103,7 @@ func look(p place, known found) (found, error) {
 	if now.stamp == known.stamp {
 		return known, nil
 	}
-	if now.stamp.size > protocol.MostFile {
+	if now.stamp.size > protocol.MaxFile {
 		return now, nil // its hash matches no wanted file
 	}
 	f, err := openFile(root, p.name)
@@ -112,7 +112,7 @@ func look(p place, known found) (found, error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, protocol.MostFile+1)); err != nil {
+	if _, err := io.Copy(sum, io.LimitReader(f, protocol.MaxFile+1)); err != nil {
 		return found{}, err
 	}
 	sum.Sum(now.sum[:0])
@@ -134,7 +134,7 @@ func read(p place) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, protocol.MostFile))
+	return io.ReadAll(io.LimitReader(f, protocol.MaxFile))
 }
 
 // fits reports whether attributes are as wanted.

@@ -23,8 +23,8 @@ import (
 const (
 	checkEvery  = 5 * time.Second // interval for looking at every file
 	answerWait  = 10 * time.Second
-	retryFirst  = time.Second // pause after a failure, doubled up to retryMost
-	retryMost   = time.Minute
+	retryFirst  = time.Second // pause after a failure, doubled up to maxRetry
+	maxRetry    = time.Minute
 	commandWait = 30 * time.Second
 	backWait    = time.Second // limit for the disk, before a coordinator has sent the list of files
 )

@@ -294,7 +294,7 @@ func TestDamagedContentIsNotWritten(t *testing.T) {
 		m.mu.Lock()
 		m.damage = false
 		m.mu.Unlock()
-		<-time.After(2 * retryMost)
+		<-time.After(2 * maxRetry)
 		synctest.Wait()
 		if m.on("a") != "abcdef" {
 			t.Errorf("a is %q", m.on("a"))

@@ -6,7 +6,7 @@
 //     by one that starts a second. When the record is written the process is let go, and becomes
 //     the workload, with the same process ID and start time. If the agent ends before, the pipe
 //     breaks, and the process ends without having run anything.
-//   - A disk that hangs holds up a process that executes a program on it. Go's runtime waits for
+//   - A disk that hangs blocks a process that executes a program on it. Go's runtime waits for
 //     its child there and keeps a processor meanwhile: sooner or later all of the agent stands
 //     still, reports as well. The agent executes only itself, which is in memory, and the new
 //     process waits for the disk.
@@ -30,7 +30,7 @@ const (
 	gateFile, answerFile = 3, 4
 )
 
-func init() { //nolint:gochecknoinits // before anything else of whichever program this is
+func init() { //nolint:gochecknoinits // before anything else of the program that this is in
 	if len(os.Args) > 2 && os.Args[0] == name {
 		os.Exit(become(os.Args[1], os.Args[2:])) //nolint:forbidigo // it is no agent: it becomes another program
 	}

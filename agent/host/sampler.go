@@ -15,8 +15,8 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// leastEvery is the shortest interval, which bounds the number of samples in the windows.
-const leastEvery = time.Second
+// minEvery is the shortest interval, which bounds the number of samples in the windows.
+const minEvery = time.Second
 
 // Sample is the machine's load at one time.
 type Sample struct {
@@ -81,7 +81,7 @@ func New(cfg Config, deps Deps) (*Sampler, error) {
 	if cfg.Every <= 0 {
 		cfg.Every = 5 * time.Second
 	}
-	cfg.Every = max(cfg.Every, leastEvery)
+	cfg.Every = max(cfg.Every, minEvery)
 	if cfg.Disk == "" {
 		cfg.Disk = "/"
 	}

@@ -27,8 +27,8 @@ type Identity struct {
 	Name  string // of an agent: its instance ID; of a coordinator: its replica ID
 }
 
-// mostName bounds the length of each part of an identity.
-const mostName = 100
+// maxName bounds the length of each part of an identity.
+const maxName = 100
 
 // ErrNoIdentity means that a certificate has no name of a known form.
 var ErrNoIdentity = errors.New("certificate names no identity")
@@ -63,7 +63,7 @@ func (i Identity) Validate() error {
 // IsName reports whether a text can be part of an identity: up to 100 letters, digits, dots, dashes
 // and underscores, and not only dots.
 func IsName(s string) bool {
-	if s == "" || len(s) > mostName || strings.Trim(s, ".") == "" {
+	if s == "" || len(s) > maxName || strings.Trim(s, ".") == "" {
 		return false
 	}
 	for _, c := range []byte(s) {

@@ -51,7 +51,7 @@ func TestNothingElseIsAnIdentity(t *testing.T) {
 		"leasehold://s/agent/%61", "Leasehold://s/agent/a", "https://s/agent/a", "leasehold://s/Agent/a",
 		"leasehold://s/operator/a",
 		"leasehold://s/agent/a b", "leasehold://s/agent/ä", "leasehold://s/agent/a\x00", " leasehold://s/agent/a",
-		"leasehold://s/agent/" + strings.Repeat("a", mostName+1),
+		"leasehold://s/agent/" + strings.Repeat("a", maxName+1),
 	} {
 		if i, err := Parse(uri); !errors.Is(err, ErrNoIdentity) {
 			t.Errorf("%q is %+v, %v", uri, i, err)

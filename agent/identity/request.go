@@ -11,8 +11,8 @@ import (
 	"fmt"
 )
 
-// mostRequest bounds a request for a certificate; one for P-256 has about 300 bytes.
-const mostRequest = 4 << 10
+// maxRequest bounds a request for a certificate; one for P-256 has about 300 bytes.
+const maxRequest = 4 << 10
 
 // NewKey makes a key. It never leaves the machine on which it is made.
 func NewKey() (*ecdsa.PrivateKey, error) {
@@ -36,8 +36,8 @@ func NewRequest(key *ecdsa.PrivateKey) ([]byte, error) {
 // ReadRequest returns the key that a certificate request is for. The request is signed with it,
 // which proves that the requester has it.
 func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
-	if len(der) > mostRequest {
-		return nil, fmt.Errorf("certificate request has %d bytes, at most %d can be", len(der), mostRequest)
+	if len(der) > maxRequest {
+		return nil, fmt.Errorf("certificate request has %d bytes, at most %d can be", len(der), maxRequest)
 	}
 	r, err := x509.ParseCertificateRequest(der)
 	if err != nil {

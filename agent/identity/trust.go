@@ -23,8 +23,8 @@ type Trust struct {
 
 // Limits on what a peer can make this process keep.
 const (
-	mostAuthorities = 8
-	mostChain       = 8
+	maxAuthorities = 8
+	maxChain       = 8
 )
 
 // Fingerprint returns the fingerprint of a certificate.
@@ -114,8 +114,8 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	if len(authorities) == 0 {
 		return t, errors.New("no certificate authority to believe")
 	}
-	if len(authorities) > mostAuthorities {
-		return t, fmt.Errorf("%d certificate authorities, at most %d can be", len(authorities), mostAuthorities)
+	if len(authorities) > maxAuthorities {
+		return t, fmt.Errorf("%d certificate authorities, at most %d can be", len(authorities), maxAuthorities)
 	}
 	for _, der := range authorities {
 		c, err := x509.ParseCertificate(der)
@@ -132,8 +132,8 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 
 // ReadChain reads a certificate in wire format, with its intermediate certificates.
 func ReadChain(ders [][]byte) ([]*x509.Certificate, error) {
-	if len(ders) == 0 || len(ders) > mostChain {
-		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), mostChain)
+	if len(ders) == 0 || len(ders) > maxChain {
+		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), maxChain)
 	}
 	chain := make([]*x509.Certificate, len(ders))
 	for i, der := range ders {

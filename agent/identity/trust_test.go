@@ -81,8 +81,8 @@ func TestHalfATrustIsNone(t *testing.T) {
 		good        bool
 	}{
 		"one":                      {[][]byte{good}, true},
-		"as many as can be":        {slices.Repeat([][]byte{good}, mostAuthorities), true},
-		"one more":                 {slices.Repeat([][]byte{good}, mostAuthorities+1), false},
+		"as many as can be":        {slices.Repeat([][]byte{good}, maxAuthorities), true},
+		"one more":                 {slices.Repeat([][]byte{good}, maxAuthorities+1), false},
 		"none":                     {nil, false},
 		"one that is no authority": {[][]byte{good, authority(t, false).Raw}, false},
 		"one that is cut off":      {[][]byte{good, good[:len(good)-1]}, false},
@@ -137,7 +137,7 @@ func TestRequests(t *testing.T) {
 		"RSA":           {request(rsaKey), "not ECDSA P-256"},
 		"forged":        {forged, "not signed by its key"},
 		"empty":         {nil, "read certificate request"},
-		"too long":      {make([]byte, mostRequest+1), "at most"},
+		"too long":      {make([]byte, maxRequest+1), "at most"},
 		"more behind":   {append(slices.Clone(good), 0), "read certificate request"},
 		"a certificate": {authority(t, true).Raw, "read certificate request"},
 	} {

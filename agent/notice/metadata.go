@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// mostAnswer bounds how much of an answer or a file is read.
-const mostAnswer = 64 << 10
+// maxAnswer bounds how much of an answer or a file is read.
+const maxAnswer = 64 << 10
 
 // newClient returns a client for metadata services, which are reached directly, without a proxy.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			MaxIdleConns: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: mostAnswer, DisableCompression: true,
+			MaxIdleConns: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxAnswer, DisableCompression: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -78,8 +78,8 @@ func unexpected(method, path string, status int) error {
 }
 
 func readBounded(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, mostAnswer+1))
-	if err == nil && len(data) > mostAnswer {
+	data, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	if err == nil && len(data) > maxAnswer {
 		err = errors.New("more than 64 KiB: that is no notice")
 	}
 	return data, err

@@ -280,7 +280,7 @@ func TestOtherServicesThatAreBroken(t *testing.T) {
 		},
 		"file: garbage":     {Spec{Source: File, File: file("garbage", "{kind")}, nil},
 		"file: bad time":    {Spec{Source: File, File: file("time", "in: a while")}, nil},
-		"file: oversized":   {Spec{Source: File, File: file("big", strings.Repeat("x", mostAnswer+1))}, nil},
+		"file: oversized":   {Spec{Source: File, File: file("big", strings.Repeat("x", maxAnswer+1))}, nil},
 		"file: a directory": {Spec{Source: File, File: dir}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -339,7 +339,7 @@ func TestWhateverANoticeSaysCanBeReported(t *testing.T) {
 			if !utf8.ValidString(n.Kind) || !utf8.ValidString(n.Why) || n.Kind == "" || n.Why == "" {
 				t.Errorf("notice is %.200q", *n)
 			}
-			if len(n.Kind) > protocol.MostName || len(n.Why) > protocol.MostText {
+			if len(n.Kind) > protocol.MaxName || len(n.Why) > protocol.MaxText {
 				t.Errorf("it has %d and %d bytes", len(n.Kind), len(n.Why))
 			}
 		})

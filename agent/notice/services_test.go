@@ -216,7 +216,7 @@ func TestWhichEventOfAzureEndsTheMachine(t *testing.T) {
 	}
 }
 
-// A token is replaced long before the service takes it no more.
+// A token is replaced long before the service stops accepting it.
 //
 // proves SPOT-1
 func TestATokenIsReplacedBeforeItEnds(t *testing.T) {

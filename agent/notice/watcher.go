@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 const (
@@ -232,7 +233,7 @@ func (w *Watcher) keep(found *sighting) {
 		w.log.Info("the interruption notice is gone")
 	default:
 		n := Notice{
-			Kind: protocol.Cut(found.kind, protocol.MostName), Why: protocol.Cut(found.why, protocol.MostText),
+			Kind: clip.Start(found.kind, protocol.MaxName), Why: clip.Start(found.why, protocol.MaxText),
 			Seen: time.Now(),
 		}
 		if found.timed {

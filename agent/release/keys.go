@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// MostSigned bounds a signed statement, in bytes.
-const MostSigned = 4 << 10
+// MaxSigned bounds a signed statement, in bytes.
+const MaxSigned = 4 << 10
 
 // built are the public keys that were set when the program was built, separated by spaces:
 //
@@ -61,8 +61,8 @@ func (k Keys) Open(signed string) (Statement, error) {
 	if !k.Known() {
 		return Statement{}, ErrNoKey
 	}
-	if len(signed) > MostSigned {
-		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MostSigned)
+	if len(signed) > MaxSigned {
+		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MaxSigned)
 	}
 	n, err := note.Open([]byte(signed), note.VerifierList(k.verifiers...))
 	if err != nil {
@@ -77,8 +77,8 @@ func (k Keys) Open(signed string) (Statement, error) {
 
 // Peek reads a signed statement without verifying it.
 func Peek(signed string) (Statement, error) {
-	if len(signed) > MostSigned {
-		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MostSigned)
+	if len(signed) > MaxSigned {
+		return Statement{}, fmt.Errorf("the signed statement has %d bytes: at most %d are read", len(signed), MaxSigned)
 	}
 	_, err := note.Open([]byte(signed), note.VerifierList())
 	var unverified *note.UnverifiedNoteError

@@ -56,7 +56,7 @@ func TestStatements(t *testing.T) {
 		"truncated":       signed[:len(signed)/2],
 		"no signature":    signed[:strings.Index(signed, "\n\n")+1],
 		"empty":           "",
-		"too long":        signed + strings.Repeat("x", release.MostSigned),
+		"too long":        signed + strings.Repeat("x", release.MaxSigned),
 	} {
 		if got, err := keys.Open(text); err == nil {
 			t.Errorf("%s: %+v", name, got)
@@ -67,7 +67,7 @@ func TestStatements(t *testing.T) {
 		"lines in version": func(s *release.Statement) { s.Version = "v1\nsize 1" },
 		"no platform":      func(s *release.Statement) { s.Platform = "linux" },
 		"no size":          func(s *release.Statement) { s.Size = 0 },
-		"huge":             func(s *release.Statement) { s.Size = release.MostSize + 1 },
+		"huge":             func(s *release.Statement) { s.Size = release.MaxSize + 1 },
 		"short hash":       func(s *release.Statement) { s.SHA256 = "0a" },
 	} {
 		bad := st

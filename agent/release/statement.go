@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MostSize bounds the size of an agent program.
-const MostSize = 256 << 20
+// MaxSize bounds the size of an agent program.
+const MaxSize = 256 << 20
 
 // Statement is what the key signs about one program.
 type Statement struct {
@@ -43,8 +43,8 @@ func (s Statement) Validate() error {
 		return fmt.Errorf("version: %q: must be 1 to 100 printable characters without spaces", s.Version)
 	case strings.Count(s.Platform, "/") != 1 || strings.ContainsFunc(s.Platform, notPrintable):
 		return fmt.Errorf("platform: %q: must be like linux/amd64", s.Platform)
-	case s.Size < 1 || s.Size > MostSize:
-		return fmt.Errorf("size: %d: must be 1 to %d bytes", s.Size, MostSize)
+	case s.Size < 1 || s.Size > MaxSize:
+		return fmt.Errorf("size: %d: must be 1 to %d bytes", s.Size, MaxSize)
 	case err != nil || len(sum) != 32 || strings.ToLower(s.SHA256) != s.SHA256:
 		return fmt.Errorf("sha256: %q: must be 64 lower-case hexadecimal digits", s.SHA256)
 	}

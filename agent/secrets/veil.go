@@ -16,9 +16,9 @@ const Shortest = 6
 // little and occur elsewhere too.
 const longLine = 12
 
-// mostForms bounds the number of forms; only values that are replaced very often come near it. The
+// maxForms bounds the number of forms; only values that are replaced very often come near it. The
 // oldest are dropped first.
-const mostForms = 2000
+const maxForms = 2000
 
 // form is a text that would reveal a secret.
 type form struct{ text, instead string }
@@ -71,7 +71,7 @@ func (v *veil) add(name, value string) {
 			put(strings.TrimSpace(line), longLine)
 		}
 	}
-	v.forms = v.forms[max(0, len(v.forms)-mostForms):]
+	v.forms = v.forms[max(0, len(v.forms)-maxForms):]
 	v.order = slices.Clone(v.forms)
 	slices.SortStableFunc(v.order, func(a, b form) int { return len(b.text) - len(a.text) })
 }

@@ -262,18 +262,18 @@ func TestUnacknowledgedReportsAreBounded(t *testing.T) {
 	c.Step(begin, nil)
 	c.Step(begin, welcome(1, 7, "a"))
 	now := begin
-	for range 2 * unackedMost {
+	for range 2 * maxUnacked {
 		now = now.Add(time.Millisecond)
 		c.Step(now, Changed{})
 	}
-	if got := len(c.serving.unacked); got != unackedMost {
-		t.Errorf("%d reports are remembered, want %d", got, unackedMost)
+	if got := len(c.serving.unacked); got != maxUnacked {
+		t.Errorf("%d reports are remembered, want %d", got, maxUnacked)
 	}
-	c.Step(now, ack(1, 2*unackedMost+1, 7))
-	// The welcome's report is the first, so the last remembered one was sent unackedMost-1 changes
+	c.Step(now, ack(1, 2*maxUnacked+1, 7))
+	// The welcome's report is the first, so the last remembered one was sent maxUnacked-1 changes
 	// later.
-	if from, _ := c.Renewed(); from.Sub(begin) != (unackedMost-1)*time.Millisecond {
-		t.Errorf("the lease counts from %s, want %s", from.Sub(begin), (unackedMost-1)*time.Millisecond)
+	if from, _ := c.Renewed(); from.Sub(begin) != (maxUnacked-1)*time.Millisecond {
+		t.Errorf("the lease counts from %s, want %s", from.Sub(begin), (maxUnacked-1)*time.Millisecond)
 	}
 }
 

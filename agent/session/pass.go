@@ -39,7 +39,7 @@ func (c *Session) pass(now time.Time) []Order {
 
 func (c *Session) report(now time.Time, l *line) Order {
 	l.sequence++
-	if len(l.unacked) < unackedMost {
+	if len(l.unacked) < maxUnacked {
 		l.unacked = append(l.unacked, sent{sequence: l.sequence, at: now})
 	}
 	if l.overdue.IsZero() {

@@ -79,9 +79,9 @@ type sent struct {
 	at       time.Time
 }
 
-// unackedMost bounds what is remembered of a silent stream. The newer reports are dropped, so an
+// maxUnacked bounds what is remembered of a silent stream. The newer reports are dropped, so an
 // acknowledgement counts from an earlier time than necessary, never from a later one.
-const unackedMost = 64
+const maxUnacked = 64
 
 // Session is the state of an agent's session. It is not safe for concurrent use.
 type Session struct {

@@ -190,85 +190,92 @@ func (l *line) answered(sequence uint64, interval time.Duration) (at time.Time, 
 // refused handles a stream that a replica has ended; it is no longer among the lines.
 func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	note := Note{Warn: true, Text: "refused: " + r.GetReason().String(), Replica: l.address, Why: r.GetMessage()}
-	orders := []Order{Close{Stream: l.stream}}
 	reason, condemned := r.GetReason(), Condemnation{Revision: r.GetRevision(), Phase: r.GetPhase()}
 	if reason == protocol.Refused_RETIRED && !condemned.Holds() {
 		reason = protocol.Refused_UNKNOWN // nothing shows that a record ended the instance (SAFE-14)
 	}
+	end := Close{Stream: l.stream}
 	switch reason {
 	case protocol.Refused_RETIRED:
-		// A replica's answer counts as etcd's: it compares the record in a transaction. So the
-		// answer holds for all streams.
-		for _, other := range []*line{c.serving, c.trying} {
-			if other != nil {
-				orders = append(orders, Close{Stream: other.stream})
-			}
-		}
-		c.serving, c.trying, c.restless = nil, nil, false
-		c.rest(now)
-		if known := c.memory.Condemned; known.Holds() {
-			if condemned.Revision <= known.Revision {
-				return orders
-			}
-			c.memory.Condemned = condemned // the record was written again; the workload is stopped already
-			return append(orders, c.remember())
-		}
-		c.memory.Condemned = condemned
-		return append(orders, note, c.remember(), Workload{Why: "retired: " + r.GetMessage()})
+		return append([]Order{end}, c.retired(now, condemned, note)...)
 
 	case protocol.Refused_UNKNOWN:
-		if keep := c.unrecorded(now, l, r.GetAfter().AsDuration()); keep {
-			orders[0] = Close{Stream: l.stream, Keep: true}
-		}
+		end.Keep = c.unrecorded(now, l, r.GetAfter().AsDuration())
 		if c.unknown > 1 {
-			return orders // it is logged already
+			return []Order{end} // it is logged already
 		}
 		note.Text = "no coordinator has a record of this instance: its workload runs on"
-		return append(orders, note)
 
 	case protocol.Refused_STALE_EPOCH:
 		c.memory.Epoch = max(c.memory.Epoch, r.GetStoredEpoch())
-		if c.stale {
-			c.lost(now, l)
-			return append(orders, note)
+		if !c.stale {
+			c.stale = true
+			c.replicas.last = before(c.replicas, l.address)
+			c.tryAt = now
+			return []Order{end}
 		}
-		c.stale = true
-		c.replicas.last = before(c.replicas, l.address)
-		c.tryAt = now
-		return orders
+		c.lost(now, l)
 
 	case protocol.Refused_SUPERSEDED:
-		// Our own next stream supersedes the previous one; anything else is a second agent for this
-		// instance.
-		if c.trying != nil {
-			return orders
+		text := c.superseded(now, l)
+		if text == "" {
+			return []Order{end}
 		}
-		if c.serving != nil {
-			c.failed(now)
-			return orders
-		}
-		if c.streams > l.stream {
-			// It is one of our own abandoned streams, which came through late. A long wait would
-			// cost us our lease.
-			c.lost(now, l)
-			note.Text = "an abandoned stream has been accepted, and has ended this one"
-			return append(orders, note)
-		}
-		c.rest(now)
-		note.Text = "another agent connects as this instance: look for a second copy of this machine"
-		return append(orders, note)
+		note.Text = text
 
 	case protocol.Refused_BOOT_CONFLICT, protocol.Refused_WRONG_SHARD, protocol.Refused_MALFORMED:
 		c.rest(now)
-		return append(orders, note)
 
 	default: // UNAVAILABLE, or a reason that only a newer replica knows: another replica may accept us
 		c.lost(now, l)
 		if after := r.GetAfter().AsDuration(); after > 0 {
-			soonest := c.book(now, l, after)
-			orders[0] = Close{Stream: l.stream, Keep: soonest}
+			end.Keep = c.book(now, l, after)
 		}
-		return append(orders, note)
+	}
+	return []Order{end, note}
+}
+
+// retired closes all streams and stops the workload, because the record says that the instance has
+// ended. A replica's answer counts as etcd's: it compares the record in a transaction. So the
+// answer holds for all streams.
+func (c *Session) retired(now time.Time, condemned Condemnation, note Note) []Order {
+	var orders []Order
+	for _, other := range []*line{c.serving, c.trying} {
+		if other != nil {
+			orders = append(orders, Close{Stream: other.stream})
+		}
+	}
+	c.serving, c.trying, c.restless = nil, nil, false
+	c.rest(now)
+	known := c.memory.Condemned
+	if known.Holds() && condemned.Revision <= known.Revision {
+		return orders
+	}
+	c.memory.Condemned = condemned
+	if known.Holds() {
+		return append(orders, c.remember()) // the record was written again; the workload is stopped already
+	}
+	return append(orders, note, c.remember(), Workload{Why: "retired: " + note.Why})
+}
+
+// superseded handles a stream that a later one has replaced, and returns what to log. Our own next
+// stream replaces the previous one, which is not logged; anything else is a second agent for this
+// instance.
+func (c *Session) superseded(now time.Time, l *line) (text string) {
+	switch {
+	case c.trying != nil:
+		return ""
+	case c.serving != nil:
+		c.failed(now)
+		return ""
+	case c.streams > l.stream:
+		// It is one of our own abandoned streams, which came through late. A long wait would cost
+		// us our lease.
+		c.lost(now, l)
+		return "an abandoned stream has been accepted, and has ended this one"
+	default:
+		c.rest(now)
+		return "another agent connects as this instance: look for a second copy of this machine"
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	tries      = 3               // of all addresses
 	pause      = 5 * time.Second // between two attempts
 	answerTime = 20 * time.Second
-	mostHeader = 16 << 10
+	maxHeader  = 16 << 10
 )
 
 // fileOf returns the name of a program in the directory.
@@ -46,7 +46,7 @@ func (m *Manager) fetch(ctx context.Context, st release.Statement, path string, 
 	defer cancel()
 	transport := &http.Transport{
 		TLSClientConfig: config, DialContext: m.dial, ResponseHeaderTimeout: answerTime,
-		TLSHandshakeTimeout: answerTime, MaxResponseHeaderBytes: mostHeader, DisableKeepAlives: true,
+		TLSHandshakeTimeout: answerTime, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,
 	}
 	defer transport.CloseIdleConnections()
 	var last error

@@ -15,10 +15,10 @@ import (
 
 // Bounds of an offer.
 const (
-	mostPrograms  = 8
-	mostAddresses = 16
-	mostToken     = 100
-	mostWhy       = 500
+	maxPrograms  = 8
+	maxAddresses = 16
+	maxToken     = 100
+	maxWhy       = 500
 )
 
 const (
@@ -108,7 +108,7 @@ func (m *Manager) Want(o *Offer) {
 		return
 	}
 	token := ""
-	if o != nil && len(o.Token) <= mostToken {
+	if o != nil && len(o.Token) <= maxToken {
 		token = o.Token
 	}
 	m.mu.Lock()
@@ -284,7 +284,7 @@ func (m *Manager) keep() {
 
 // conclude records the outcome of an offer, so that it is not taken again.
 func (m *Manager) conclude(token string, out Outcome) {
-	out.Why = out.Why[:min(len(out.Why), mostWhy)]
+	out.Why = out.Why[:min(len(out.Why), maxWhy)]
 	if out.Result != Installed {
 		m.place.Log.Warn("new version of the agent is not installed", "version", out.Version, "result", out.Result,
 			"why", out.Why)
@@ -315,7 +315,7 @@ func (m *Manager) signal() {
 
 // choose finds the program for this machine, if it may be installed.
 func (m *Manager) choose(o Offer) (release.Statement, Program, error) {
-	if len(o.Programs) > mostPrograms || len(o.Addresses) > mostAddresses {
+	if len(o.Programs) > maxPrograms || len(o.Addresses) > maxAddresses {
 		return release.Statement{}, Program{}, errors.New("the offer names too many programs or addresses")
 	}
 	var first error

@@ -73,10 +73,10 @@ type state struct {
 	Boot   string      `json:"boot,omitempty"` // the kernel boot of Starts
 }
 
-// A version that was started more than mostStarts times within startsWithin is taken back: it was
+// A version that was started more than maxStarts times within startsWithin is taken back: it was
 // acknowledged, and crashes all the same. A service manager may give up after five starts.
 const (
-	mostStarts   = 3
+	maxStarts    = 3
 	startsWithin = 10 * time.Minute
 )
 
@@ -209,11 +209,11 @@ func (p *Place) started(s state) state {
 	s.Starts = slices.DeleteFunc(slices.Clone(s.Starts), func(t time.Time) bool { // clocks can be set back
 		return t.After(at) || at.Sub(t) > startsWithin
 	})
-	if len(s.Starts) < mostStarts {
+	if len(s.Starts) < maxStarts {
 		s.Starts = append(s.Starts, at)
 		return s
 	}
-	out := Outcome{Result: Back, Why: fmt.Sprintf("it ended by itself %d times within %s", mostStarts, startsWithin)}
+	out := Outcome{Result: Back, Why: fmt.Sprintf("it ended by itself %d times within %s", maxStarts, startsWithin)}
 	if st, err := p.Keys.Open(s.Current.Statement); err == nil {
 		out.Version = st.Version
 	}

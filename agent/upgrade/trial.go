@@ -59,15 +59,15 @@ func (t *Trial) Error() string {
 }
 
 // Run runs the program as a child until it is judged, and returns the program to run from now on;
-// "" is this one. When ctx ends, the child receives SIGTERM, and the error is ctx's. turn is called
+// "" is this one. When ctx ends, the child receives SIGTERM, and the error is ctx's. beat is called
 // regularly as a sign of life.
-func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (string, error) {
+func (t *Trial) Run(ctx context.Context, args, env []string, beat func()) (string, error) {
 	runtime.LockOSThread() // the kernel kills the child with this thread
 	defer runtime.UnlockOSThread()
 	p, s := t.place, t.state
 	p.Log.Info("new version of the agent is tried", "version", s.Trial.Version)
 	t.guard.begin(t.Lease)
-	err := t.try(ctx, args, env, turn)
+	err := t.try(ctx, args, env, beat)
 	after, next := s.won(), p.path(s.Trial.Program.File)
 	switch {
 	case ctx.Err() != nil:
@@ -81,7 +81,7 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 	default:
 		p.Log.Info("new version of the agent is acknowledged", "version", s.Trial.Version)
 	}
-	return next, onDisk(ctx, turn, func() error {
+	return next, onDisk(ctx, beat, func() error {
 		if p.save(after) || next == "" { // if neither is done, the next start decides the same
 			_ = os.Remove(p.path(ackFile))
 		}
@@ -90,25 +90,25 @@ func (t *Trial) Run(ctx context.Context, args, env []string, turn func()) (strin
 }
 
 // try returns why the program must not stay; nil if it may.
-func (t *Trial) try(ctx context.Context, args, env []string, turn func()) error {
+func (t *Trial) try(ctx context.Context, args, env []string, beat func()) error {
 	if t.Unfinished {
 		return errNotTried
 	}
-	err := onDisk(ctx, turn, func() error { return t.place.verify(&t.state.Trial.Program) })
+	err := onDisk(ctx, beat, func() error { return t.place.verify(&t.state.Trial.Program) })
 	if err != nil {
 		return err
 	}
-	return t.judge(ctx, args, env, turn)
+	return t.judge(ctx, args, env, beat)
 }
 
 // onDisk runs what a hanging disk can block, and gives up when ctx ends.
-func onDisk(ctx context.Context, turn func(), do func() error) error {
+func onDisk(ctx context.Context, beat func(), do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		turn()
+		beat()
 		select {
 		case err := <-done:
 			return err
@@ -140,19 +140,12 @@ func (t *Trial) LastStop() time.Time {
 }
 
 // judge returns why the program must not stay; nil if it may.
-func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) error {
+func (t *Trial) judge(ctx context.Context, args, env []string, beat func()) error {
 	p := t.place
 	ack := p.path(ackFile)
-	within := t.Within
-	if within <= 0 {
-		within = defaultWithin
-	}
-	if !t.By.IsZero() {
-		left := time.Until(t.By)
-		if left < within/2 {
-			return errNotTried
-		}
-		within = min(within, left)
+	within, err := t.timeLeft()
+	if err != nil {
+		return err
 	}
 	cmd := exec.Command(p.path(t.state.Trial.Program.File), args...)
 	cmd.Env = append(WithoutTrial(env), EnvTrial+"="+ack)
@@ -165,7 +158,7 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	judging, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()
 	started := make(chan error, 1)
-	go func() { started <- process.LetGo(judging) }() // the disk may hold it up
+	go func() { started <- process.LetGo(judging) }() // the disk may block it
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	leave := t.Leave
@@ -178,20 +171,13 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 	defer look.Stop()
 	asked := ctx.Done()
 	for {
-		turn()
+		beat()
 		select {
 		case err := <-ended:
 			if why := <-started; why != nil {
 				return notStarted(why)
 			}
-			_, missing := os.Stat(ack)
-			switch {
-			case err != nil:
-				return fmt.Errorf("it ended too early: %w", err)
-			case missing != nil:
-				return errors.New("it ended before it was acknowledged")
-			}
-			return nil
+			return failure(err, ack)
 		case <-asked:
 			asked, t.asked = nil, time.Now()
 			p.Log.Info("ending the new version of the agent", "version", t.state.Trial.Version)
@@ -212,16 +198,50 @@ func (t *Trial) judge(ctx context.Context, args, env []string, turn func()) erro
 			late.Reset(leave)
 			t.guard.renewed(missing, leave)
 		case <-late.C:
-			_ = cmd.Process.Kill()
-			select {
-			case <-ended: //nolint:errcheck // why it ended is known
-			case <-time.After(killTime): // stuck in the kernel, so not waited for
-			}
+			kill(cmd, ended)
 			if leaving {
 				return fmt.Errorf("it was acknowledged, and did not leave within %s", leave)
 			}
 			return fmt.Errorf("it was not acknowledged within %s", within)
 		}
+	}
+}
+
+// timeLeft returns the time until the program must be acknowledged, or errNotTried if too little of
+// it is left.
+func (t *Trial) timeLeft() (time.Duration, error) {
+	within := t.Within
+	if within <= 0 {
+		within = defaultWithin
+	}
+	if t.By.IsZero() {
+		return within, nil
+	}
+	left := time.Until(t.By)
+	if left < within/2 {
+		return 0, errNotTried
+	}
+	return min(within, left), nil
+}
+
+// failure returns why a program that has ended must not replace this one; nil if it may. err is how
+// it ended.
+func failure(err error, ack string) error {
+	if err != nil {
+		return fmt.Errorf("it ended too early: %w", err)
+	}
+	if _, err := os.Stat(ack); err != nil {
+		return errors.New("it ended before it was acknowledged")
+	}
+	return nil
+}
+
+// kill kills a program. It does not wait for one that is stuck in the kernel.
+func kill(cmd *exec.Cmd, ended <-chan error) {
+	_ = cmd.Process.Kill()
+	select {
+	case <-ended: //nolint:errcheck // why it ended is known
+	case <-time.After(killTime):
 	}
 }
 

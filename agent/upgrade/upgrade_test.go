@@ -347,7 +347,7 @@ func TestAVersionThatCrashesLater(t *testing.T) {
 		stays   bool
 	}{
 		"at once":       {between: time.Second},
-		"now and then":  {between: startsWithin/mostStarts + time.Second, stays: true},
+		"now and then":  {between: startsWithin/maxStarts + time.Second, stays: true},
 		"in order":      {between: time.Second, ends: true, stays: true},
 		"machine reset": {between: time.Second, resets: true, stays: true},
 		"in the future": {between: -time.Hour, stays: true}, // its clock is set back each time
@@ -360,7 +360,7 @@ func TestAVersionThatCrashesLater(t *testing.T) {
 			}
 			now := time.Now()
 			b.place.now, b.place.Boot = func() time.Time { return now }, "boot"
-			for n := range mostStarts {
+			for n := range maxStarts {
 				if got := b.place.Start(); got != program {
 					t.Fatalf("start %d runs %q", n, got)
 				}

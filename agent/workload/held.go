@@ -40,7 +40,7 @@ func (c Config) hold(ctx context.Context, argv []string, vars map[string]string,
 	return &heldProcess{Process: p, cmd: cmd, rec: rec}, nil
 }
 
-// command looks for the program, which a disk may hold up.
+// command looks for the program. A disk that hangs may block that.
 func command(ctx context.Context, argv []string) (*exec.Cmd, error) {
 	found := make(chan *exec.Cmd, 1)
 	go func() { found <- exec.Command(argv[0], argv[1:]...) }()

@@ -113,12 +113,12 @@ func (p programs) ended(
 		}
 		return err
 	}
-	turns := make(chan struct{})
+	beats := make(chan struct{})
 	watching, end := context.WithCancel(ctx)
 	defer end()
 	go service.Watch(watching, func(asking context.Context) bool {
 		select {
-		case <-turns:
+		case <-beats:
 			return true
 		case <-asking.Done():
 			return false
@@ -127,7 +127,7 @@ func (p programs) ended(
 	args := upgrade.Arguments(os.Args)
 	next, err := t.Run(ctx, args, os.Environ(), func() {
 		select {
-		case turns <- struct{}{}:
+		case beats <- struct{}{}:
 		default:
 		}
 	})

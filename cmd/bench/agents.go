@@ -51,9 +51,9 @@ func (c *Agents) check(s *Session) error {
 			"--failures: %d: must be 0 to %d, a fifth of the agents: more at once is a storm (leasehold-bench storm)",
 			c.Failures, c.Agents/5)
 	case c.Certificates != 0 && (c.Certificates < store.MinCertificateLife.D() ||
-		c.Certificates > authority.MostLifetime):
+		c.Certificates > authority.MaxLifetime):
 		return program.Fail(program.Usage, help, "--certificates: %s: must be %s to %s", c.Certificates,
-			store.MinCertificateLife, authority.MostLifetime)
+			store.MinCertificateLife, authority.MaxLifetime)
 	case c.Certificates > 0 && c.Shard.Shared > 0:
 		return program.Fail(program.Usage, help,
 			"--certificates: none are given over connections without TLS: leave out --shared")

@@ -18,8 +18,8 @@ type Storm struct {
 	Shard   `embed:""`
 }
 
-// mostAway ends before a storm's first probe (SAFE-2), which is replaced on purpose.
-const mostAway = 3 * time.Minute
+// maxAway ends before a storm's first probe (SAFE-2), which is replaced on purpose.
+const maxAway = 3 * time.Minute
 
 // Run disconnects many agents at once, and shows the consequences for them and the others.
 func (c *Storm) Run(ctx context.Context, s *Session) error {
@@ -33,8 +33,8 @@ func (c *Storm) Run(ctx context.Context, s *Session) error {
 	case c.Healthy < 0 || c.Healthy > c.Lost:
 		return program.Fail(program.Usage, help,
 			"--healthy: %d: must be 0 to %d, as many as are lost: a loss of less than half is not a storm", c.Healthy, c.Lost)
-	case c.Away < 0 || c.Away > mostAway:
-		return program.Fail(program.Usage, help, "--away: %s: must be at most %s", c.Away, mostAway)
+	case c.Away < 0 || c.Away > maxAway:
+		return program.Fail(program.Usage, help, "--away: %s: must be at most %s", c.Away, maxAway)
 	}
 	if err := c.check(s, "storm", c.Lost+c.Healthy); err != nil {
 		return err

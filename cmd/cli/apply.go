@@ -45,9 +45,9 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 		return failure(Usage, "leasehold apply --help",
 			"--prune needs --source: only groups that were applied from the same source are deleted")
 	}
-	if len(c.Source) > store.MostSource || strings.ContainsFunc(c.Source, notInSource) {
+	if len(c.Source) > store.MaxSource || strings.ContainsFunc(c.Source, notInSource) {
 		return failure(Usage, "leasehold apply --help", "--source: %q: must be at most %d bytes without spaces", c.Source,
-			store.MostSource)
+			store.MaxSource)
 	}
 	in, err := c.readIntent(ctx, s)
 	if err != nil {

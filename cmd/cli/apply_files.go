@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostApplied bounds the groups of one apply.
-const mostApplied = 1000
+// maxApplied bounds the groups of one apply.
+const maxApplied = 1000
 
 // fileTypes are the extensions of the files that are read in a directory.
 var fileTypes = []string{".yaml", ".yml", ".json"}
@@ -130,9 +130,9 @@ func (s *Session) validateDirectories(ctx context.Context, named []string,
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	if len(all) > mostApplied {
+	if len(all) > maxApplied {
 		return nil, failure(Usage, "apply a part of the directory at a time",
-			"the files have %d groups, and at most %d can be applied at once", len(all), mostApplied)
+			"the files have %d groups, and at most %d can be applied at once", len(all), maxApplied)
 	}
 	return all, s.checkSettings(ctx, Files{named}, all)
 }

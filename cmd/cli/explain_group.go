@@ -31,8 +31,8 @@ type groupStory struct {
 	nextText string
 }
 
-// mostDecisions is how many of the last decisions are shown.
-const mostDecisions = 8
+// maxDecisions is how many of the last decisions are shown.
+const maxDecisions = 8
 
 // explainGroup explains a group that has a spec or a status.
 func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
@@ -75,8 +75,8 @@ func (s *Session) explainExisting(ctx context.Context, name string) error {
 	return s.showGroupStory(story)
 }
 
-// mostRemedies is how many remedies are shown.
-const mostRemedies = 3
+// maxRemedies is how many remedies are shown.
+const maxRemedies = 3
 
 // remediesOf returns what an operator can do about what is blocked or wrong.
 func remediesOf(g group, sc *scene) story.Remedies {
@@ -88,7 +88,7 @@ func remediesOf(g group, sc *scene) story.Remedies {
 			}
 		}
 	}
-	return remedies[:min(len(remedies), mostRemedies)]
+	return remedies[:min(len(remedies), maxRemedies)]
 }
 
 // computeGroup follows the planner until the group comes to rest. It changes the scene's world.
@@ -128,12 +128,12 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 func (s *Session) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
 	of := func(e store.JournalEntry) bool { return e.Group == name }
 	found, _, err := s.entriesOf(ctx, name, of,
-		func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
+		func(found []store.JournalEntry) bool { return len(found) >= maxDecisions })
 	return found, err
 }
 
 func lastOf(entries []store.JournalEntry) []store.JournalEntry {
-	return entries[max(0, len(entries)-mostDecisions):]
+	return entries[max(0, len(entries)-maxDecisions):]
 }
 
 // groupAnswer describes the state of a group in a sentence, with the two things that matter most.

@@ -88,8 +88,8 @@ func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 			fmt.Sprintf("%s is %s (%s): %s", i.ID, strings.ToUpper(string(v.Verdict)), v.source(sc.now), v.Why))
 	}
 	lines := slices.Concat(all[store.Dead], all[store.Lost], all[store.Unhealthy], all[store.Stuck], all[store.Suspect])
-	if more := len(lines) - story.MostNamed; more > 0 {
-		lines = append(lines[:story.MostNamed],
+	if more := len(lines) - story.MaxNamed; more > 0 {
+		lines = append(lines[:story.MaxNamed],
 			counted(more, "more is", "more are")+" not healthy: leasehold instance list -g "+sc.group)
 	}
 	return lines

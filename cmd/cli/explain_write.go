@@ -17,9 +17,9 @@ func (s *Session) print(b *strings.Builder) error {
 	return err
 }
 
-// mostClaims is how many refusals under an instance's name are shown: other clients may cause any
+// maxClaims is how many refusals under an instance's name are shown: other clients may cause any
 // number.
-const mostClaims = 3
+const maxClaims = 3
 
 // writeClaims shows who gave an instance's name without proof.
 func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now time.Time, wide bool) {
@@ -27,11 +27,11 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 		return
 	}
 	text := "Refused requests under this name, which any client can give; they had no effect"
-	if more := len(st.Claims) - mostClaims; more > 0 {
-		text += fmt.Sprintf(" (the last %d; %d before: leasehold events -i %s)", mostClaims, more, st.Instance)
+	if more := len(st.Claims) - maxClaims; more > 0 {
+		text += fmt.Sprintf(" (the last %d; %d before: leasehold events -i %s)", maxClaims, more, st.Instance)
 	}
 	output.WriteWrapped(b, scr, "", text)
-	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-mostClaims):], st.Instance, now, wide)
+	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-maxClaims):], st.Instance, now, wide)
 }
 
 // showInstanceStory shows the answer, its history, what would have prevented it, and what is
@@ -82,7 +82,7 @@ const (
 	whatColumn = 18 // in an instance's story; in a group's the instance precedes it
 	groupWhat  = 28
 	ruleColumn = 7
-	leastWhy   = 18
+	minWhy   = 18
 )
 
 // writeStory shows the journal: when, why, what, by which rule, and at which revision. On a
@@ -114,7 +114,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 	if scr.LineWidth() < output.LineWidth {
 		mid, tail = whatColumn, 0 // a narrow terminal: without the revision
 	}
-	why := max(leastWhy, scr.LineWidth()-when-mid-ruleColumn-tail-3)
+	why := max(minWhy, scr.LineWidth()-when-mid-ruleColumn-tail-3)
 	for _, l := range lines {
 		what, reason := l.What, l.Why
 		if reason == "" && l.To != "" {

@@ -48,9 +48,9 @@ func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
 			"group %s is stopped or being deleted: no instance is created in it, and no order was given", c.Group)
 	}
 	switch {
-	case c.Valid < time.Minute || c.Valid > store.MostBootstrapValid:
+	case c.Valid < time.Minute || c.Valid > store.MaxBootstrapValid:
 		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to %s", c.Valid,
-			store.Duration(store.MostBootstrapValid))
+			store.Duration(store.MaxBootstrapValid))
 	case c.CloudConfig && s.flags.Output == "json":
 		return failure(Usage, "leasehold instance bootstrap --help", "--cloud-config and -o json exclude each other")
 	}

@@ -153,8 +153,8 @@ type someInstances struct {
 // unlimited is the limit for all instances.
 const unlimited = math.MaxInt
 
-// leastRead is the least number of keys per request if it is unknown to which group they belong.
-const leastRead = 1_000
+// minRead is the least number of keys per request if it is unknown to which group they belong.
+const minRead = 1_000
 
 // instancesOf reads the instances of a group ("": all groups) and their sessions, at most room of
 // them. Instances are named after their group, except machines adopted under another name: all are
@@ -203,7 +203,7 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 	case room == unlimited:
 		most = 0
 	case group != "":
-		most = max(room, leastRead)
+		most = max(room, minRead)
 	}
 	var at store.Revision
 	var specs store.InstanceSpecs

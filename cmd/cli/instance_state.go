@@ -91,10 +91,10 @@ func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
 		return err
 	case c.Off && (!ends.IsZero() || c.Why != ""):
 		return failureRun(Usage, "leasehold instance protect "+c.Instance+" --off", "--off takes nothing beside it")
-	case ends.Sub(r.At) > store.MostProtection:
+	case ends.Sub(r.At) > store.MaxProtection:
 		return failure(Usage, "leave out --for and --until: the protection lasts until --off",
 			"the protection would last until %s: it must be at most %s", ends.Format(time.RFC3339),
-			store.Duration(store.MostProtection))
+			store.Duration(store.MaxProtection))
 	case !ends.IsZero():
 		r.For = store.Duration(ends.Sub(r.At).Round(time.Second))
 		effect += " until " + ends.Format(time.RFC3339)

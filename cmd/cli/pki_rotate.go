@@ -158,13 +158,13 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	}
 }
 
-// mostCutOff is how many replicas and agents are listed with their reason.
-const mostCutOff = 20
+// maxCutOff is how many replicas and agents are listed with their reason.
+const maxCutOff = 20
 
 // warnCutOff lists what a step would disconnect, and why.
 func (s *Session) warnCutOff(cut []cutOff) {
 	for i, c := range cut {
-		if i == mostCutOff {
+		if i == maxCutOff {
 			s.note("  and %d more: leasehold pki show -o json names all", len(cut)-i)
 			return
 		}

@@ -148,8 +148,8 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k encrypti
 
 // encryptAnew encrypts each secret with the first key, one by one, if it is still as it was read.
 // Its value and its version do not change.
-func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring encryption.Ring, first encryption.Key, shard string,
-	behind []store.Versioned[store.Secret],
+func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring encryption.Ring, first encryption.Key,
+	shard string, behind []store.Versioned[store.Secret],
 ) error {
 	var unread []string
 	for _, v := range behind {

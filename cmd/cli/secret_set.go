@@ -85,7 +85,9 @@ func (c *SecretSet) again() string { return "leasehold secret set " + c.Name }
 
 // sealing returns the keys, and what is encrypted with them now. All coordinators have the first
 // key.
-func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (ring encryption.Ring, of sealing, err error) {
+func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (
+	ring encryption.Ring, of sealing, err error,
+) {
 	if ring, err = s.keyring(path); err != nil {
 		return ring, of, err
 	}
@@ -113,7 +115,7 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	case s.env.StdinTerminal:
 		value, err = c.ask(ctx, s)
 	default:
-		value, err = io.ReadAll(io.LimitReader(s.env.Stdin, store.MostSecret+3))
+		value, err = io.ReadAll(io.LimitReader(s.env.Stdin, store.MaxSecret+3))
 	}
 	if err != nil {
 		return nil, err
@@ -123,8 +125,8 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	switch {
 	case len(value) == 0:
 		return nil, failure(Usage, next, "secret %s: the value is empty", c.Name)
-	case len(value) > store.MostSecret:
-		return nil, failure(Usage, next, "secret %s: the value is longer than %d bytes", c.Name, store.MostSecret)
+	case len(value) > store.MaxSecret:
+		return nil, failure(Usage, next, "secret %s: the value is longer than %d bytes", c.Name, store.MaxSecret)
 	case bytes.IndexByte(value, 0) >= 0:
 		return nil, failure(Usage, next,
 			"secret %s: the value has a zero byte, which no environment variable can hold: encode it, for example in base64",
@@ -159,5 +161,5 @@ func readBounded(path string) ([]byte, error) {
 		return nil, failure(Failed, "leasehold secret set --help", "read the value: %s", err)
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, store.MostSecret+3))
+	return io.ReadAll(io.LimitReader(f, store.MaxSecret+3))
 }

@@ -148,7 +148,7 @@ func TestSecretSetRefuses(t *testing.T) {
 		"nothing":             {"\n", []string{"db"}, Usage, "2>the value is empty"},
 		"a zero byte":         {"hunter\x002", []string{"db"}, Usage, "2>zero byte"},
 		"too long": {
-			strings.Repeat("x", store.MostSecret+2),
+			strings.Repeat("x", store.MaxSecret+2),
 			[]string{"db"},
 			Usage,
 			"2>longer than 16384 bytes",

@@ -86,18 +86,11 @@ func writeEventResults(scr output.Screen, res *scenario.Result) error {
 		}
 		what := e.What
 		if scr.Terminal {
-			what = clipped(what, 46)
+			what = output.Fit(what, 46)
 		}
 		t.Add(e.Time, fmt.Sprintf("%d%%", e.Worst), took, what)
 	}
 	return t.Write(scr, false)
-}
-
-func clipped(s string, width int) string {
-	if r := []rune(s); len(r) > width {
-		return string(r[:width-1]) + "…"
-	}
-	return s
 }
 
 func writeCounts(scr output.Screen, res *scenario.Result) error {

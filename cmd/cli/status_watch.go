@@ -16,14 +16,14 @@ import (
 // Interval is the time between two readings.
 type Interval time.Duration
 
-// leastInterval bounds the interval: a shorter one would only load etcd.
-const leastInterval = 100 * time.Millisecond
+// minInterval bounds the interval: a shorter one would only load etcd.
+const minInterval = 100 * time.Millisecond
 
 // UnmarshalText is called by kong.
 func (i *Interval) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
-	if err != nil || d < leastInterval || d > time.Hour {
-		return fmt.Errorf("%s: must be a duration from %s to 1h, such as 2s", text, leastInterval)
+	if err != nil || d < minInterval || d > time.Hour {
+		return fmt.Errorf("%s: must be a duration from %s to 1h, such as 2s", text, minInterval)
 	}
 	*i = Interval(d)
 	return nil

@@ -10,13 +10,13 @@ import (
 
 // The limits of a prediction.
 const (
-	// mostJudged and mostWritten bound the work: how many instances are judged in all steps
+	// maxJudged and maxWritten bound the work: how many instances are judged in all steps
 	// together, and how many records are written. What is left is computed.
-	mostJudged  = 150_000
-	mostWritten = 10_000
-	// mostWaits is how many times in a row only time passes before the group counts as stuck.
-	mostWaits = 100
-	farthest  = 7 * 24 * time.Hour
+	maxJudged  = 150_000
+	maxWritten = 10_000
+	// maxWaits is how many times in a row only time passes before the group counts as stuck.
+	maxWaits = 100
+	farthest = 7 * 24 * time.Hour
 )
 
 // Ahead follows the group until it has come to rest, with instances that take pace to start. It
@@ -35,7 +35,7 @@ func (w *World) Ahead(pace time.Duration) Course {
 		unfinished := w.unfinished(l.plan)
 		next, wake := l.next()
 		switch {
-		case judged > mostJudged || w.written > mostWritten:
+		case judged > maxJudged || w.written > maxWritten:
 			return r.cut()
 		case l.moved:
 			waits = 0
@@ -53,7 +53,7 @@ func (w *World) Ahead(pace time.Duration) Course {
 			waits++
 			next = wake
 		}
-		if next.IsZero() || waits > mostWaits || next.Sub(r.begun) > farthest {
+		if next.IsZero() || waits > maxWaits || next.Sub(r.begun) > farthest {
 			return r.stuck(l.plan.Held[w.group])
 		}
 		r.waits(l.plan.Held[w.group])

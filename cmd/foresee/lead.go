@@ -27,14 +27,14 @@ type lead struct {
 const (
 	unpaced      = 1e9
 	unpacedBurst = math.MaxInt32
-	leastPoll    = 5 * time.Second
+	minPoll      = 5 * time.Second
 	soonAgain    = time.Second // a requested List is followed by another
 )
 
 func (w *World) lead(r *recorder) *lead {
 	settings := &w.content.Shard.Record.Settings
 	settings.CreateRate, settings.CreateBurst = unpaced, unpacedBurst
-	settings.ProviderPoll = max(settings.ProviderPoll, store.Duration(leastPoll))
+	settings.ProviderPoll = max(settings.ProviderPoll, store.Duration(minPoll))
 	l := &lead{w: w, r: r}
 	w.suspect = func(name string) { l.events = append(l.events, leader.ListRequested{Provider: name}) }
 	l.leader = leader.New(leader.Config{

@@ -32,17 +32,17 @@ func (c Change) Sign() string {
 func (c Change) String() string {
 	switch c.Sign() {
 	case "+":
-		return clip(c.New)
+		return shortened(c.New)
 	case "-":
-		return clip(c.Old)
+		return shortened(c.Old)
 	default:
-		return clip(c.Old) + " -> " + clip(c.New)
+		return shortened(c.Old) + " -> " + shortened(c.New)
 	}
 }
 
-// clip shortens what would not fit a few lines, such as the text of a file. The hash tells two of
-// them apart.
-func clip(value string) string {
+// shortened shortens what would not fit a few lines, such as the text of a file. The hash tells two
+// of them apart.
+func shortened(value string) string {
 	const most = 200
 	if len(value) <= most {
 		return value

@@ -131,6 +131,14 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return nil, false
 		}
 		return w.items(f, value)
+	default:
+		return w.scalar(f, value)
+	}
+}
+
+// scalar reads the value of a field that has one value.
+func (w *walk) scalar(f store.Field, value *yaml.Node) (any, bool) {
+	switch f.Type {
 	case "port":
 		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" && value.Tag != "!!str" {
 			w.mismatch(value, f.Path, "must be "+f.Allowed)

@@ -91,8 +91,8 @@ func writeTabbed(w io.Writer, titles []string, rows [][]string) error {
 
 // The separator of columns, and the least width to which a cell is cut.
 const (
-	gap     = "  "
-	leastOf = 12
+	gap   = "  "
+	minOf = 12
 )
 
 // cut shortens the cells of the columns that may be cut, as far as necessary, the last column
@@ -107,7 +107,7 @@ func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) bo
 		excess += widths[i] + len(gap)
 	}
 	for i := len(shown) - 1; i >= 0 && excess > 0; i-- {
-		most := max(leastOf, utf8.RuneCountInString(titles[i]), widths[i]-excess)
+		most := max(minOf, utf8.RuneCountInString(titles[i]), widths[i]-excess)
 		if !t.Columns[shown[i]].Cut || most >= widths[i] {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 // The widths of lines of text on a terminal: at most, so that they are easy to read, and at least.
 const (
 	LineWidth  = 80
-	leastWidth = 40
+	minWidth = 40
 )
 
 // LineWidth returns the width of lines of text.
@@ -16,7 +16,15 @@ func (s Screen) LineWidth() int {
 	if s.Width <= 0 {
 		return LineWidth
 	}
-	return max(leastWidth, min(LineWidth, s.Width))
+	return max(minWidth, min(LineWidth, s.Width))
+}
+
+// Fit shortens a text to a number of columns, with … as its end.
+func Fit(text string, columns int) string {
+	if r := []rune(text); len(r) > columns {
+		return string(r[:columns-1]) + "…"
+	}
+	return text
 }
 
 // Folded breaks a text into lines of at most the given number of characters, between words. A
@@ -46,7 +54,7 @@ func WriteWrapped(b *strings.Builder, scr Screen, first, text string) {
 		return
 	}
 	indent := utf8.RuneCountInString(first)
-	for i, line := range Folded(text, max(leastOf, scr.LineWidth()-indent)) {
+	for i, line := range Folded(text, max(minOf, scr.LineWidth()-indent)) {
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", indent))
 		} else {

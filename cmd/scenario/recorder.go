@@ -20,10 +20,10 @@ type recorder struct {
 	all       []Entry
 	names     []string // names of groups, in the order of their creation
 	groups    map[string]*groupHealth
-	members   map[string]member // recorded instances
-	judgments int               // of instances, in all plans together
-	stirred   map[string]bool   // instances whose contribution to counts may be out of date
-	counts    map[string]*count // by group
+	instances map[string]countedInstance // recorded instances
+	judgments int                        // of instances, in all plans together
+	stirred   map[string]bool            // instances whose contribution to counts may be out of date
+	counts    map[string]*count          // by group
 	slots     map[slotOf]*count
 	renewed   map[slotOf]bool // slots whose instance is being replaced because of its age
 	dirty     bool            // something happened since the groups were last examined
@@ -41,8 +41,8 @@ type recorder struct {
 	verdicts  map[string]store.Verdict
 }
 
-// member is a recorded instance that counts for the size of its group.
-type member struct {
+// countedInstance is a recorded instance that counts for the size of its group.
+type countedInstance struct {
 	slot    slotOf
 	counted count // its contribution to the counts of its group and its slot
 }
@@ -55,7 +55,7 @@ type slotOf struct {
 
 func newRecorder(s *Scenario) *recorder {
 	return &recorder{
-		sc: s, groups: map[string]*groupHealth{}, members: map[string]member{}, stirred: map[string]bool{},
+		sc: s, groups: map[string]*groupHealth{}, instances: map[string]countedInstance{}, stirred: map[string]bool{},
 		counts: map[string]*count{}, slots: map[slotOf]*count{}, renewed: map[slotOf]bool{}, rules: map[string]int{},
 		ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{},
 	}
@@ -322,20 +322,20 @@ func (r *recorder) settled() map[string]count {
 // recount updates the contribution of instances that have changed. An event concerns few of them,
 // and counting all of them each time would take as long as everything else.
 func (r *recorder) recount(id string) {
-	if m, there := r.members[id]; there {
+	if m, there := r.instances[id]; there {
 		r.tally(m, -1)
-		delete(r.members, id)
+		delete(r.instances, id)
 	}
 	v := r.w.Instance(id)
 	if !v.Present() || !v.Record.Managed || r.counts[v.Record.Group] == nil {
 		return
 	}
-	m := member{slot: slotOf{v.Record.Group, v.Record.Slot}, counted: r.countOf(id, &v.Record)}
+	m := countedInstance{slot: slotOf{v.Record.Group, v.Record.Slot}, counted: r.countOf(id, &v.Record)}
 	r.tally(m, 1)
-	r.members[id] = m
+	r.instances[id] = m
 }
 
-func (r *recorder) tally(m member, times int) {
+func (r *recorder) tally(m countedInstance, times int) {
 	c := r.slots[m.slot]
 	if c == nil {
 		c = &count{}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )
@@ -17,8 +17,8 @@ import (
 // longestWhy is how much is kept of why a part ended, and of what the operator can do, in bytes.
 const longestWhy = 300
 
-// mostPending bounds how many ends wait for the disk.
-const mostPending = 100
+// maxPending bounds how many ends wait for the disk.
+const maxPending = 100
 
 // ends records in the data directory which parts ended by themselves, for the replica, which
 // announces it. A record that cannot be written or read costs no more than that, and nothing waits
@@ -38,7 +38,7 @@ type ends struct {
 func (e *ends) add(part, why, next string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.pending) == mostPending {
+	if len(e.pending) == maxPending {
 		e.log.Warn("status will not know that a part of the server ended: the disk hangs", "part", part)
 		return
 	}
@@ -111,4 +111,4 @@ func (p Place) ended() (all []store.PartEnds) {
 	return all
 }
 
-func cut(text string) string { return protocol.Cut(reason.OneLine(text), longestWhy) }
+func cut(text string) string { return clip.Start(reason.OneLine(text), longestWhy) }

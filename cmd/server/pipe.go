@@ -68,14 +68,14 @@ func (p *pipe) failed(err error) {
 	p.tell(w)
 }
 
-// mostOfWord is the length of the longest message that is understood.
-const mostOfWord = 1 << 20
+// maxOfWord is the length of the longest message that is understood.
+const maxOfWord = 1 << 20
 
 // hear calls back for each message until the part has ended. It reads on past a message that is too
 // long, because a part that cannot write stands still.
 func hear(from io.Reader, heard func(word)) {
 	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, mostOfWord)
+	lines.Buffer(nil, maxOfWord)
 	for lines.Scan() {
 		var w word
 		if json.Unmarshal(lines.Bytes(), &w) == nil {

@@ -92,7 +92,7 @@ func TestLongWordsOfAPart(t *testing.T) {
 	if len(heard) != 2 || len(heard[0].What) != 100_000 || !heard[1].Alive {
 		t.Errorf("heard %d words", len(heard))
 	}
-	rest := strings.NewReader(strings.Repeat("x", 3*mostOfWord) + "\n")
+	rest := strings.NewReader(strings.Repeat("x", 3*maxOfWord) + "\n")
 	hear(rest, func(word) { t.Error("heard a word that is too long") })
 	if rest.Len() != 0 {
 		t.Errorf("%d bytes were not read, and a part waits to write them", rest.Len())

@@ -214,13 +214,8 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	defer hide()
 	select {
 	case address := <-ready:
-		if err := durable.Replace(listenFile(w.dir), []byte(address), 0o600); err != nil {
-			return giveUp(problem(DirectoryNext(err), "data directory: %s", err))
-		}
-		w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)
-		if !w.isUsual() {
-			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n",
-				quotedIfNeeded(DevSettings(w.dir)))
+		if err := w.announce(address); err != nil {
+			return giveUp(err)
 		}
 	case err := <-ended:
 		return errors.Join(err, w.halt(ctx))
@@ -250,6 +245,25 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	hide()
 	showing.Wait()
+	err = w.leave(ctx)
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// announce records and shows where agents connect.
+func (w *devWorld) announce(address string) error {
+	if err := durable.Replace(listenFile(w.dir), []byte(address), 0o600); err != nil {
+		return problem(DirectoryNext(err), "data directory: %s", err)
+	}
+	w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)
+	if !w.isUsual() {
+		fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", quotedIfNeeded(DevSettings(w.dir)))
+	}
+	return nil
+}
+
+// leave stops the machines when an operator ends the command.
+func (w *devWorld) leave(ctx context.Context) error {
 	w.print("\nstopping: machines on this host, coordinator, etcd (the next start resumes everything)\n%s", w.goOn(ctx))
 	slow := time.AfterFunc(2*time.Second, func() {
 		w.print("machines have up to their stop_timeout to stop in order; Ctrl-C again exits at once " +
@@ -257,9 +271,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	})
 	defer slow.Stop()
 	w.replica.Abdicate()
-	err = w.halt(ctx)
-	stop()
-	return errors.Join(err, <-ended)
+	return w.halt(ctx)
 }
 
 // cannotJoin is why a machine is replaced that was created by a release without certificates.

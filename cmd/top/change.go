@@ -39,7 +39,7 @@ func (s *screen) change(v *view.Group, now time.Time) {
 			if z.Failing > 0 {
 				counts += ", " + s.Alarm(fmt.Sprintf("%d failing", z.Failing))
 			}
-			s.add(line{text: fmt.Sprintf("%s%-10s %s %s", at, ellipsis(orDash(z.Name), 10), s.rollBar(z), counts)})
+			s.add(line{text: fmt.Sprintf("%s%-10s %s %s", at, output.Fit(orDash(z.Name), 10), s.rollBar(z), counts)})
 		}
 	}
 	if len(v.Turns) > 0 {
@@ -75,7 +75,7 @@ func (s *screen) change(v *view.Group, now time.Time) {
 	}
 	if n := len(v.Busy); n > 0 {
 		var ids []string
-		for _, b := range v.Busy[:min(n, story.MostNamed)] {
+		for _, b := range v.Busy[:min(n, story.MaxNamed)] {
 			ids = append(ids, b.ID)
 		}
 		if more := n - len(ids); more > 0 {

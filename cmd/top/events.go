@@ -11,7 +11,7 @@ import (
 
 func (m *model) drawEvents(s *screen, at *spot, now time.Time) {
 	s.command = "leasehold events"
-	wanted := view.Wanted{Instance: at.instance, Text: at.filter, Most: mostRows}
+	wanted := view.Wanted{Instance: at.instance, Text: at.filter, Most: maxRows}
 	switch {
 	case at.instance != "":
 		s.command += " --instance " + at.instance

@@ -24,7 +24,7 @@ type follower struct {
 func follow(ctx context.Context, cfg Config, st store.Store) (f *follower, wait func()) {
 	keys := store.KeysOf(cfg.Shard)
 	f = &follower{
-		cache: cache.New(keys), journal: journal.New(keys, journal.MostEntries), dirty: make(chan struct{}, 1),
+		cache: cache.New(keys), journal: journal.New(keys, journal.MaxEntries), dirty: make(chan struct{}, 1),
 		done: ctx.Done(),
 	}
 	f.views = view.New(cfg.Shard, f.cache, f.journal)

@@ -120,7 +120,7 @@ func (s *screen) grid(cells []view.Cell) {
 	}
 	s.title("slots  " + legend(view.Counts(cells)))
 	for _, zone := range slices.Sorted(maps.Keys(bands)) {
-		name := fmt.Sprintf("  %-10s ", ellipsis(reason.OneLine(zone[1:]), 10))
+		name := fmt.Sprintf("  %-10s ", output.Fit(reason.OneLine(zone[1:]), 10))
 		row, used, most := name, 0, max(10, s.Width-len([]rune(name))-1)
 		for _, sign := range bands[zone] {
 			width := ansi.StringWidth(sign)
@@ -171,7 +171,7 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		{Title: "AGE"},
 	}}
 	var rows []line
-	for _, u := range shown[:min(len(shown), mostRows)] {
+	for _, u := range shown[:min(len(shown), maxRows)] {
 		slot := "-"
 		if u.Slot >= 0 {
 			slot = fmt.Sprint(u.Slot)
@@ -190,7 +190,7 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 		rows = append(rows, line{to: to, bad: isBad(u.Kind), name: u.Kind})
 	}
 	s.table(t, rows)
-	if more := len(shown) - mostRows; more > 0 {
+	if more := len(shown) - maxRows; more > 0 {
 		s.add(line{text: fmt.Sprintf("  and %d more: / finds them", more)})
 	}
 }
@@ -199,10 +199,3 @@ func (s *screen) units(all []view.Unit, filter string, now time.Time) {
 func isBad(kind string) bool { return view.Worst(kind) <= view.Worst("suspect") }
 
 func orDash(text string) string { return cmp.Or(text, "-") }
-
-func ellipsis(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return text
-}

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
-// mostRows is the largest number of rows of a table: the worst come first, and a filter finds the
+// maxRows is the largest number of rows of a table: the worst come first, and a filter finds the
 // others.
-const mostRows = 300
+const maxRows = 300
 
 func (m *model) drawShard(s *screen, at *spot, now time.Time) {
 	s.command = "leasehold status"

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// mostExact is the largest whole number that JSON represents exactly.
-const mostExact = 1 << 53
+// maxExact is the largest whole number that JSON represents exactly.
+const maxExact = 1 << 53
 
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
@@ -48,7 +48,7 @@ func (r *Reader) Value(path string, value *yaml.Node) any {
 		return strings.EqualFold(value.Value, "true")
 	case "!!int":
 		if n, err := strconv.ParseInt(value.Value, 10, 64); err == nil && InPlainDigits(value.Value) &&
-			-mostExact <= n && n <= mostExact {
+			-maxExact <= n && n <= maxExact {
 			return n
 		}
 		r.Wrong(value, path, "%s: must be a whole number in plain digits; write anything else as text, in quotes",

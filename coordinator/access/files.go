@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	leastToken = 16
-	mostFile   = 1 << 20
+	minToken = 16
+	maxFile  = 1 << 20
 )
 
 // identityFiles are the texts of a server's certificate, its key, and the authorities of clients.
@@ -38,9 +38,9 @@ func follow[R comparable, T any](log *slog.Logger, read func() (R, error), parse
 // parseToken finds the token that callers show.
 func parseToken(name, text string) (string, error) {
 	token := strings.TrimSpace(text)
-	if len(token) < leastToken || strings.ContainsAny(token, " \t\r\n") {
+	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
 		return "", &UnsafeError{
-			fmt.Sprintf("--http-token-file: %s: must be one word of at least %d characters", name, leastToken),
+			fmt.Sprintf("--http-token-file: %s: must be one word of at least %d characters", name, minToken),
 			fmt.Sprintf("head -c 32 /dev/urandom | base64 > %s", name),
 		}
 	}
@@ -104,7 +104,7 @@ func readFile(flag, name string, secret bool) (string, error) {
 			"chmod 600 " + name,
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, mostFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return "", fmt.Errorf("%s: read %s: %w", flag, name, err)
 	}

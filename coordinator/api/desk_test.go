@@ -109,7 +109,7 @@ func newDesk(t *testing.T) *desk {
 	db := memstore.New(memstore.Config{})
 	t.Cleanup(db.Close)
 	d := &desk{t: t, st: db.Connect(), keys: store.KeysOf("test"), scribe: &scribe{}}
-	c, j := cache.New(d.keys), journal.New(d.keys, journal.MostEntries)
+	c, j := cache.New(d.keys), journal.New(d.keys, journal.MaxEntries)
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
 	following.Go(func() { _ = c.Run(ctx, d.st) })

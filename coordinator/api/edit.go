@@ -49,7 +49,7 @@ func (h *Handler) edit(w http.ResponseWriter, r *http.Request,
 	if err != nil {
 		return Result{}, err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	ctx, cancel := context.WithTimeout(r.Context(), editTime)
 	defer cancel()
 	editor, leave, err := h.login(ctx, r)
@@ -102,8 +102,8 @@ func editOf(r *http.Request) (Edit, error) {
 	return e, nil
 }
 
-// mostKey is the longest Idempotency-Key.
-const mostKey = 255
+// maxKey is the longest Idempotency-Key.
+const maxKey = 255
 
 // onceOf reads the key with which an order may be repeated. It counts for one path.
 func onceOf(r *http.Request) (string, error) {
@@ -112,10 +112,10 @@ func onceOf(r *http.Request) (string, error) {
 		return "", nil
 	}
 	odd := func(c rune) bool { return c <= ' ' || c > '~' }
-	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > mostKey || strings.ContainsFunc(keys[0], odd) {
+	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > maxKey || strings.ContainsFunc(keys[0], odd) {
 		return "", &Problem{
 			Status: http.StatusBadRequest,
-			Detail: fmt.Sprintf("Idempotency-Key: must be one word of at most %d ASCII characters, such as a UUID", mostKey),
+			Detail: fmt.Sprintf("Idempotency-Key: must be one word of at most %d ASCII characters, such as a UUID", maxKey),
 		}
 	}
 	return r.URL.Path + "\n" + keys[0], nil
@@ -145,7 +145,7 @@ func bodyOf(r *http.Request, types ...string) ([]byte, error) {
 	switch {
 	case errors.As(err, &large):
 		return nil, &Problem{
-			Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", mostBody),
+			Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody),
 		}
 	case err != nil:
 		return nil, &Problem{Status: http.StatusBadRequest, Detail: "the body ended before its length"}

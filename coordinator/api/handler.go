@@ -21,10 +21,10 @@ const Root = "/api/v1/"
 
 // Limits of what a request can make the server spend.
 const (
-	mostBody    = 512 << 10 // bytes of a group file and more
-	editTime    = 12 * time.Second
-	mostEdits   = 4  // at once: each has connections to etcd
-	mostWatches = 32 // at once
+	maxBody    = 512 << 10 // bytes of a group file and more
+	editTime   = 12 * time.Second
+	maxEdits   = 4  // at once: each has connections to etcd
+	maxWatches = 32 // at once
 )
 
 // Edit is the base of an edit, and how it is to be made.
@@ -103,8 +103,8 @@ type Handler struct {
 func New(deps Deps) (h *Handler, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h = &Handler{
-		Deps: deps, mux: http.NewServeMux(), logins: newLogins(), edits: make(chan struct{}, mostEdits),
-		watches: make(chan struct{}, mostWatches), end: ctx.Done(),
+		Deps: deps, mux: http.NewServeMux(), logins: newLogins(), edits: make(chan struct{}, maxEdits),
+		watches: make(chan struct{}, maxWatches), end: ctx.Done(),
 	}
 	for pattern, do := range map[string]func(*http.Request) (any, error){
 		"shard": h.shard, "groups": h.groups, "groups/{group}/status": h.status, "groups/{group}/instances": h.instances,

@@ -72,7 +72,7 @@ func TestPreconditions(t *testing.T) {
 		{"PUT", "groups/web", "{}", []string{"If-Match", `"7"`}, 415, ""},
 		{"PUT", "groups/web", "{}", []string{"If-Match", `"7"`, "Content-Type", "text/plain"}, 415, ""},
 		{
-			"PUT", "groups/web", strings.Repeat("x", mostBody+1), append([]string{"If-Match", `"7"`}, asJSON...),
+			"PUT", "groups/web", strings.Repeat("x", maxBody+1), append([]string{"If-Match", `"7"`}, asJSON...),
 			413, "",
 		},
 		{"PUT", "groups/web/size", `{"sise": 3}`, append([]string{"If-Match", `"7"`}, asJSON...), 422, ""},
@@ -128,7 +128,7 @@ func TestPreconditions(t *testing.T) {
 			200, "create web at - dry false confirm [] once /api/v1/groups/web/instances k1",
 		},
 		{"POST", "groups/web/instances", "", []string{"Idempotency-Key", "two words"}, 400, ""},
-		{"POST", "groups/web/instances", "", []string{"Idempotency-Key", strings.Repeat("x", mostKey+1)}, 400, ""},
+		{"POST", "groups/web/instances", "", []string{"Idempotency-Key", strings.Repeat("x", maxKey+1)}, 400, ""},
 		{"POST", "groups/web/instances", "", []string{"If-Match", `"7"`}, 200, "create web at 7 dry false confirm []"},
 		{
 			"POST", "instances/web-9-z/adoption", `{"group": "web"}`, asJSON,
@@ -185,7 +185,7 @@ func TestLogins(t *testing.T) {
 	var asked atomic.Int32
 	answer := make(chan struct{})
 	d.h.Login = func(context.Context, string, string) (Editor, func(), error) {
-		if asked.Add(1) == min(wrongBurst, mostEdits) {
+		if asked.Add(1) == min(wrongBurst, maxEdits) {
 			close(answer)
 		}
 		<-answer
@@ -343,7 +343,7 @@ func TestWatches(t *testing.T) {
 		tell(n, time.Duration(n)*time.Millisecond*10) // the clock of another replica is behind
 	}
 	leave()
-	for range mostWatches {
+	for range maxWatches {
 		d.h.watches <- struct{}{}
 	}
 	if code, _, header := d.ask("GET", "shard?watch=true", ""); code != 503 || header.Get("Retry-After") == "" {

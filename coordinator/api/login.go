@@ -22,9 +22,9 @@ import (
 const (
 	wrongEvery = 2 * time.Second // from one address
 	wrongBurst = 5
-	mostFrom   = 1024        // addresses that are remembered
+	maxFrom    = 1024        // addresses that are remembered
 	knownFor   = time.Minute // how long the right to read is remembered
-	mostKnown  = 256
+	maxKnown   = 256
 )
 
 // logins remembers which addresses sent wrong passwords, and which logins may read. It keeps
@@ -71,10 +71,10 @@ func (l *logins) from(remote string) *source {
 	if s := l.wrong[name]; s != nil {
 		return s
 	}
-	if len(l.wrong) >= mostFrom {
+	if len(l.wrong) >= maxFrom {
 		maps.DeleteFunc(l.wrong, func(_ string, s *source) bool { return s.idle() })
 	}
-	if len(l.wrong) >= mostFrom {
+	if len(l.wrong) >= maxFrom {
 		if s := l.wrong[""]; s != nil {
 			return s
 		}
@@ -182,7 +182,7 @@ func (h *Handler) Knows(r *http.Request) bool {
 	}
 	h.logins.mu.Lock()
 	defer h.logins.mu.Unlock()
-	if len(h.logins.known) >= mostKnown {
+	if len(h.logins.known) >= maxKnown {
 		clear(h.logins.known)
 	}
 	h.logins.known[digest] = now.Add(knownFor)

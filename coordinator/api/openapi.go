@@ -213,7 +213,7 @@ func paths() object {
 				parameter("query", "rule", "only entries by this rule, or this family of rules", text),
 				parameter("query", "text", "only entries with this text", text),
 				parameter("query", "before", "only entries older than the one of this name", text),
-				parameter("query", "limit", "how many", object{"type": "integer", "minimum": 1, "maximum": mostEvents}),
+				parameter("query", "limit", "how many", object{"type": "integer", "minimum": 1, "maximum": maxEvents}),
 				parameter("query", "watch", "true: as server-sent events, each entry once", object{"type": "boolean"})),
 		},
 	}

@@ -15,7 +15,7 @@ import (
 // Limits of a list of events.
 const (
 	usualEvents = 100
-	mostEvents  = 1000
+	maxEvents   = 1000
 )
 
 var errUnread = &Problem{
@@ -157,9 +157,9 @@ func wantedOf(r *http.Request) (view.Wanted, error) {
 	}
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostEvents {
+		if err != nil || n < 1 || n > maxEvents {
 			return wanted, &Problem{
-				Status: http.StatusBadRequest, Detail: fmt.Sprintf("limit: %q: must be 1 to %d", text, mostEvents),
+				Status: http.StatusBadRequest, Detail: fmt.Sprintf("limit: %q: must be 1 to %d", text, maxEvents),
 			}
 		}
 		wanted.Most = n

@@ -49,7 +49,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, do func(*http.Re
 	default:
 		w.Header().Set("Retry-After", "5")
 		refuse(w, &Problem{
-			Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("there are %d watches already", mostWatches),
+			Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("there are %d watches already", maxWatches),
 		})
 		return
 	}
@@ -151,7 +151,7 @@ func (h *Handler) eventStream(r *http.Request) func() ([]byte, error) {
 			return nil, err
 		}
 		most := wanted.Most
-		wanted.Most = mostEvents // more than can come within a pause, and clocks differ
+		wanted.Most = maxEvents // more than can come within a pause, and clocks differ
 		var all []byte
 		for _, e := range f.take(h.Views.Events(wanted).Entries, most) {
 			all = append(all, message("event", h.revision(), e)...)
@@ -177,7 +177,7 @@ func (f *feed) take(newest []journal.Entry, most int) (fresh []Event) {
 			fresh = append(fresh, Event{e.Name, e.JournalEntry})
 		}
 	}
-	if begins || len(f.sent) > 4*mostEvents {
+	if begins || len(f.sent) > 4*maxEvents {
 		f.sent = listed
 	} else {
 		maps.Copy(f.sent, listed)

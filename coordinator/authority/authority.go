@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -70,13 +70,16 @@ func (s *Set) Limits() map[string]store.AuthorityLimits {
 	return all
 }
 
+// maxNoted is how much of a text from outside a replica's record has, in bytes.
+const maxNoted = 200
+
 // States returns the present state of each authority, by name.
 func (s *Set) States() map[string]store.AuthorityState {
 	all := map[string]store.AuthorityState{}
 	for _, name := range s.Names() {
 		bundle, issuer, err := s.by[name].Trusted()
 		if err != nil {
-			all[name] = store.AuthorityState{Problem: shortened(err.Error())}
+			all[name] = store.AuthorityState{Problem: clip.Marked(err.Error(), maxNoted)}
 			continue
 		}
 		st := store.AuthorityState{Issuer: issuer}
@@ -86,22 +89,13 @@ func (s *Set) States() map[string]store.AuthorityState {
 				break
 			}
 			if c, err := x509.ParseCertificate(block.Bytes); err == nil && st.Trust == 0 {
-				st.Name, st.Begins, st.Ends = shortened(c.Subject.String()), c.NotBefore, c.NotAfter
+				st.Name, st.Begins, st.Ends = clip.Marked(c.Subject.String(), maxNoted), c.NotBefore, c.NotAfter
 			}
 			st.Trust++
 		}
 		all[name] = st
 	}
 	return all
-}
-
-// shortened bounds a text from outside for a replica's record.
-func shortened(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // UseSecrets sets where the values of the shard's secrets are read.

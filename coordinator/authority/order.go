@@ -48,8 +48,8 @@ type Limits struct {
 	MaxLifetime store.Duration `json:"max_lifetime"`
 }
 
-// MostLifetime is the default of Limits.MaxLifetime.
-const MostLifetime = 30 * 24 * time.Hour
+// MaxLifetime is the default of Limits.MaxLifetime.
+const MaxLifetime = 30 * 24 * time.Hour
 
 // check validates the limits and sets defaults.
 func (l *Limits) check() error {
@@ -65,7 +65,7 @@ func (l *Limits) check() error {
 	}
 	switch {
 	case l.MaxLifetime == 0:
-		l.MaxLifetime = store.Duration(MostLifetime)
+		l.MaxLifetime = store.Duration(MaxLifetime)
 	case l.MaxLifetime < store.MinCertificateLife || l.MaxLifetime > store.MaxCertificateLife:
 		return fmt.Errorf("max_lifetime: %s: must be %s to %s", l.MaxLifetime, store.MinCertificateLife,
 			store.MaxCertificateLife)

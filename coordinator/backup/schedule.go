@@ -50,8 +50,8 @@ const (
 	limit = 10 * time.Minute
 	// again is the pause before a failed backup is repeated.
 	again = time.Minute
-	// mostWords is how much of a command's output is kept as the reason of its failure.
-	mostWords = 500
+	// maxWords is how much of a command's output is kept as the reason of its failure.
+	maxWords = 500
 )
 
 // Run makes backups at intervals, until ctx ends. A backup that fails is logged, recorded and
@@ -192,8 +192,8 @@ func (s *Schedule) hand(ctx context.Context, c Content, file []byte) error {
 type lastWords []byte
 
 func (l *lastWords) Write(p []byte) (int, error) {
-	*l = append(*l, p[max(0, len(p)-mostWords):]...)
-	*l = slices.Delete(*l, 0, max(0, len(*l)-mostWords))
+	*l = append(*l, p[max(0, len(p)-maxWords):]...)
+	*l = slices.Delete(*l, 0, max(0, len(*l)-maxWords))
 	return len(p), nil
 }
 

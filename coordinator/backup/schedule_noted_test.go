@@ -16,7 +16,7 @@ import (
 )
 
 // A scheduled backup that fails is noted, and made again within a minute, or after an interval that
-// is shorter. Then the failure is noted no more. A replica that stops notes none.
+// is shorter. Then the failure is no longer noted. A replica that stops notes none.
 //
 // proves DAY-2
 func TestABackupThatFailsIsMadeAgainWithinAMinute(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Shard is what every machine of a shard is told.
+// Shard is what the bootstrap document of every machine of a shard contains.
 type Shard struct {
 	ID, Name string
 	Settings store.ShardSettings

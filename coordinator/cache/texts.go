@@ -11,7 +11,7 @@ type texts map[string]string
 
 // Limits on what is kept: strings come and go as long as a process lives.
 const (
-	mostTexts    = 10_000
+	maxTexts     = 10_000
 	longestShare = 200 // bytes: longer strings are seldom repeated
 )
 
@@ -24,7 +24,7 @@ func share[T ~string](known *texts, word *T) {
 		*word = T(one)
 		return
 	}
-	if *known == nil || len(*known) >= mostTexts {
+	if *known == nil || len(*known) >= maxTexts {
 		*known = texts{}
 	}
 	(*known)[string(*word)] = string(*word)

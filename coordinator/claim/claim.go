@@ -71,9 +71,9 @@ func Seal(c store.Claim, authority *x509.Certificate, key crypto.Signer) ([]byte
 	if err != nil {
 		return nil, fmt.Errorf("seal claim of %s: %w", c.Instance, err)
 	}
-	if len(out) > protocol.MostClaim {
+	if len(out) > protocol.MaxClaim {
 		return nil, fmt.Errorf("seal claim of %s: it has %d bytes, an agent keeps %d", c.Instance, len(out),
-			protocol.MostClaim)
+			protocol.MaxClaim)
 	}
 	return out, nil
 }
@@ -106,7 +106,7 @@ func Peek(data []byte) (c store.Claim, issuer string, err error) {
 
 func read(data []byte) (sealed, store.Claim, error) {
 	var s sealed
-	if len(data) > protocol.MostClaim {
+	if len(data) > protocol.MaxClaim {
 		return s, store.Claim{}, errors.New("open claim: it is too long")
 	}
 	if err := json.Unmarshal(data, &s); err != nil {

@@ -116,7 +116,7 @@ func TestWhatIsNoSealIsRefused(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"nothing": nil, "no JSON": []byte("{"), "no names": []byte(`{}`),
-		"too long": append(sealed, make([]byte, protocol.MostClaim)...),
+		"too long": append(sealed, make([]byte, protocol.MaxClaim)...),
 	} {
 		if _, err := claim.Open(data, trust); err == nil {
 			t.Errorf("%s was opened", name)
@@ -139,7 +139,7 @@ func TestWhatIsNoSealIsRefused(t *testing.T) {
 		t.Error("a signature without the context of claims was taken for a seal")
 	}
 	long := web()
-	long.Zone = strings.Repeat("z", protocol.MostClaim)
+	long.Zone = strings.Repeat("z", protocol.MaxClaim)
 	if _, err := claim.Seal(long, ca, key); err == nil {
 		t.Error("a claim was sealed that no agent keeps")
 	}

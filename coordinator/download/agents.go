@@ -119,9 +119,9 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, release.MostSigned+1))
-	if err == nil && len(data) > release.MostSigned {
-		err = fmt.Errorf("%s: more than %d bytes", path, release.MostSigned)
+	data, err := io.ReadAll(io.LimitReader(f, release.MaxSigned+1))
+	if err == nil && len(data) > release.MaxSigned {
+		err = fmt.Errorf("%s: more than %d bytes", path, release.MaxSigned)
 	}
 	return data, err
 }

@@ -12,5 +12,6 @@
 //
 //   - A program is served with the bytes that were hashed: they are read once, and a file that
 //     changes later is served only after a restart.
-//   - Transfers are bounded in number and time. One too many is told when to come again.
+//   - Transfers are bounded in number and time. A client beyond them gets the time at which
+//     to retry.
 package download

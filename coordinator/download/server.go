@@ -13,10 +13,10 @@ import (
 
 const (
 	atOnce       = 32              // transfers at the same time
-	mostTime     = 2 * time.Minute // for one transfer
+	maxTime      = 2 * time.Minute // for one transfer
 	headersTime  = 10 * time.Second
-	mostHeaders  = 8 << 10
-	comeAgain    = 5 * time.Second // what one too many is told
+	maxHeaders   = 8 << 10
+	comeAgain    = 5 * time.Second // Retry-After for a client beyond the limit
 	shutdownTime = 2 * time.Second
 )
 
@@ -44,8 +44,8 @@ func New(agents Agents, certificate func() (*tls.Certificate, error), log *slog.
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headersTime, ReadTimeout: headersTime, WriteTimeout: mostTime,
-		IdleTimeout: headersTime, MaxHeaderBytes: mostHeaders,
+		Handler: s, ReadHeaderTimeout: headersTime, ReadTimeout: headersTime, WriteTimeout: maxTime,
+		IdleTimeout: headersTime, MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS12,

@@ -1,5 +1,5 @@
-// Package encryption encrypts the values of secrets, and reads them again (SEC-6): AES-256-GCM with the
-// keys of a [Ring].
+// Package encryption encrypts the values of secrets, and reads them again (SEC-6): AES-256-GCM with
+// the keys of a [Ring].
 //
 // # Invariants
 //

@@ -46,8 +46,8 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "key "+k.ID)
 // Ring is the keys in their order.
 type Ring struct{ keys []Key }
 
-// mostKeys bounds a ring: more are a mistake.
-const mostKeys = 100
+// maxKeys bounds a ring: more are a mistake.
+const maxKeys = 100
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
@@ -75,8 +75,8 @@ func ParseRing(text string) (Ring, error) {
 		if r.Has(id) {
 			return Ring{}, fmt.Errorf("line %d: key %s is here twice", i+1, id)
 		}
-		if len(r.keys) == mostKeys {
-			return Ring{}, fmt.Errorf("line %d: more than %d keys", i+1, mostKeys)
+		if len(r.keys) == maxKeys {
+			return Ring{}, fmt.Errorf("line %d: more than %d keys", i+1, maxKeys)
 		}
 		k := Key{ID: id}
 		copy(k.key[:], data)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,7 +43,7 @@ func (r Ring) Seal(shard string, s store.Secret, value []byte) (store.Secret, er
 func (r Ring) Open(shard string, s store.Secret) ([]byte, error) {
 	k, ok := r.find(s.Key)
 	if !ok {
-		return nil, fmt.Errorf("%w: %q", ErrKeyMissing, clip(s.Key))
+		return nil, fmt.Errorf("%w: %q", ErrKeyMissing, clip.Marked(s.Key, 40))
 	}
 	box, err := k.box()
 	if err != nil {
@@ -75,12 +76,4 @@ func place(shard string, s store.Secret) []byte {
 		out = append(out, part...)
 	}
 	return binary.BigEndian.AppendUint64(out, uint64(s.Version))
-}
-
-// clip bounds what a record of unknown origin puts into a message.
-func clip(text string) string {
-	if len(text) > 40 {
-		return text[:40] + "…"
-	}
-	return text
 }

@@ -133,7 +133,7 @@ func TestWhatIsDamage(t *testing.T) {
 		"a machine without a slot":       {func(w *world) { w.list("nameless", "web") }, nil, ""},
 		"a machine on demand":            {func(w *world) { w.list("web-x-bbbbbb", "web") }, nil, ""},
 		"a machine whose slot is filled": {func(w *world) { w.list("web-3-bbbbbb", "web") }, nil, ""},
-		"a machine that is listed no more": {
+		"a machine that is no longer listed": {
 			func(w *world) { w.list("web-5-bbbbbb", "web"); w.group("web"); w.list() },
 			nil, "",
 		},

@@ -149,7 +149,7 @@ func TestExtraMachines(t *testing.T) {
 			func() { w.remove(keys.Stray("one")) },
 			"[one of web in a at mem (r1) since 1s, stray true]", true,
 		},
-		{"listed no more", "mem", nil, nil, "[]", false},
+		{"no longer listed", "mem", nil, nil, "[]", false},
 		{
 			"listed again", "mem",
 			[]provider.Machine{one},

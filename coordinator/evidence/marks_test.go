@@ -182,7 +182,7 @@ func TestAnOrderToAdoptWaitsForTheFirstList(t *testing.T) {
 	w.through()
 	w.list()
 	if got := w.takeAll(); !slices.Contains(got, "") || lost() != 1 {
-		t.Errorf("it is listed no more: planned are %q, lost are %d", got, lost())
+		t.Errorf("it is no longer listed: planned are %q, lost are %d", got, lost())
 	}
 }
 

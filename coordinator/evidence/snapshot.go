@@ -77,9 +77,9 @@ type shown struct {
 	version, numbers, lists uint64
 }
 
-// mostRoom limits how many instances memory is kept for: otherwise the garbage collector would scan
+// maxRoom limits how many instances memory is kept for: otherwise the garbage collector would scan
 // a whole shard's worth for ever.
-const mostRoom = 4096
+const maxRoom = 4096
 
 // roomOf returns the memory for the instances and slots of a group: what its last snapshot had, if
 // that is large enough.
@@ -98,9 +98,9 @@ func (e *Evidence) roomOf(c *cache.Content, group string) room {
 	}
 	most := max(len(r.instances), len(r.slots))
 	switch {
-	case most > mostRoom:
+	case most > maxRoom:
 		return r
-	case e.roomed+most > mostRoom:
+	case e.roomed+most > maxRoom:
 		clear(e.rooms) // of groups that are planned no more, too
 		e.roomed, kept = 0, 0
 	}

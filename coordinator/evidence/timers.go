@@ -94,7 +94,7 @@ func (e *Evidence) dueOf(o owner) plan.Due {
 }
 
 const (
-	mostGaps = 100
+	maxGaps  = 100
 	gapsKept = 25 * time.Hour // the longest timer that pauses in gaps is a day's
 )
 
@@ -109,7 +109,7 @@ func gapsUntil(s store.Served, now time.Time) []store.Gap {
 	if s.At.Before(now) {
 		gaps = append(gaps, store.Gap{From: s.At, To: now})
 	}
-	return gaps[max(0, len(gaps)-mostGaps):]
+	return gaps[max(0, len(gaps)-maxGaps):]
 }
 
 // ServedGaps returns the gaps to be written down for the next leader.

@@ -10,7 +10,7 @@ import (
 const (
 	look      = 200 * time.Millisecond // interval for looking at the heap
 	lookAgain = 10 * time.Millisecond  // the same during a collection
-	mostWait  = 3 * time.Second        // less than the six seconds of a handshake
+	maxWait   = 3 * time.Second        // less than the six seconds of a handshake
 )
 
 // Sizes of a heap, in live bytes.
@@ -73,7 +73,7 @@ func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 		if given != room(s.kept) {
 			give(room(s.kept)) // it changes the goal
 		} else if s.kept >= large && due(s) {
-			c.collect(ctx, min(bearable(), mostWait))
+			c.collect(ctx, min(bearable(), maxWait))
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (s *session) read(ctx context.Context) (found, error) {
 }
 
 // put writes the session's alive key, if nothing has changed since it was read. The caller must
-// have the turn.
+// hold s.exchange.
 func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye,
 	why string,
 ) error {
@@ -85,10 +85,10 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 	return nil
 }
 
-// noteWritten records the revision as of which alive is ours. The caller has the turn, so revisions
-// arrive in order. A revision that is lower than before comes from another etcd, or from older
-// data: revisions of the lost data are meaningless, and no report could be written on them until
-// etcd had caught up.
+// noteWritten records the revision as of which alive is ours. The caller holds s.exchange, so
+// revisions arrive in order. A revision that is lower than before comes from another etcd, or from
+// older data: revisions of the lost data are meaningless, and no report could be written on them
+// until etcd had caught up.
 func (s *session) noteWritten(rev store.Revision) {
 	if s.opened == 0 || rev < s.wrote {
 		s.opened = rev
@@ -156,10 +156,10 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	limit := s.g.timeouts.begin(ctx, callTimeout)
 	defer s.g.timeouts.end(limit)
 	ctx = limit.ctx
-	if err := s.turn.take(ctx); err != nil { // the session is not shared yet
+	if err := s.exchange.acquire(ctx); err != nil { // the session is not shared yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
-	defer s.turn.give()
+	defer s.exchange.release()
 	var refusal *protocol.Refused
 	var end *retired
 	looked := false
@@ -317,12 +317,12 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 	if s.missing.Load() || s.g.wrongShard.Load() {
 		return // without a record nothing may be written; once it is back, a report writes the state
 	}
-	if s.turn.take(ctx) != nil {
+	if s.exchange.acquire(ctx) != nil {
 		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state",
 			string(state))
 		return
 	}
-	defer s.turn.give()
+	defer s.exchange.release()
 	looked := false
 	err := retryConflicts(ctx, func() error {
 		f, enough := s.known()
@@ -361,23 +361,23 @@ func (s *session) becomeOverdue() {
 	if s.ctx.Err() != nil || s.closing() != nil {
 		return
 	}
-	if !s.g.states.tryTake() {
+	if !s.g.states.tryAcquire() {
 		s.overdue.Reset(stateAgain + rand.N(stateAgain))
 		return
 	}
 	if !s.g.goDo(func(ctx context.Context) {
-		defer s.g.states.give()
-		if s.turn.take(ctx) != nil {
+		defer s.g.states.release()
+		if s.exchange.acquire(ctx) != nil {
 			return
 		}
 		late := time.Since(s.accepted) >= s.overdueAfter() && s.state == store.StreamOpen
-		s.turn.give()
+		s.exchange.release()
 		if late {
 			s.g.deps.Logger.Info("report overdue", "instance", s.instance, "epoch", s.epoch)
 			s.setState(ctx, store.StreamOverdue, "", "no report for "+s.overdueAfter().String())
 		}
 	}) {
-		s.g.states.give()
+		s.g.states.release()
 	}
 }
 
@@ -387,10 +387,10 @@ func (s *session) lost(why string) {
 	s.g.spawn(func() {
 		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
 		defer end()
-		if s.g.states.take(waiting) != nil {
+		if s.g.states.acquire(waiting) != nil {
 			return // the end of its lease shows it
 		}
-		defer s.g.states.give()
+		defer s.g.states.release()
 		ctx, cancel := context.WithTimeout(s.g.life, 2*callTimeout)
 		defer cancel()
 		s.setState(ctx, store.StreamLost, "", why)
@@ -399,13 +399,13 @@ func (s *session) lost(why string) {
 
 // recheck restores or rewrites the key, unless etcd has it as it was written.
 func (s *session) recheck(ctx context.Context) {
-	if s.turn.take(ctx) != nil {
+	if s.exchange.acquire(ctx) != nil {
 		return
 	}
 	f, err := s.read(ctx)
 	wrote := s.wrote
 	same := err == nil && f.alive.Present() && f.alive.Modified == wrote
-	s.turn.give()
+	s.exchange.release()
 	if !same {
 		s.restore(ctx, wrote)
 	}
@@ -413,10 +413,10 @@ func (s *session) recheck(ctx context.Context) {
 
 // restore writes the key again after it was deleted under the open stream (DET-17).
 func (s *session) restore(ctx context.Context, seen store.Revision) {
-	if s.turn.take(ctx) != nil {
+	if s.exchange.acquire(ctx) != nil {
 		return
 	}
-	defer s.turn.give()
+	defer s.exchange.release()
 	if s.wrote > seen {
 		return // a report has done it
 	}
@@ -449,7 +449,7 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 
 // regrant puts alive on a new lease, whether it is absent, unreadable or on another lease. The
 // record need not be readable: it was when the stream was opened, and nothing condemns the
-// instance. The caller must have the turn.
+// instance. The caller must hold s.exchange.
 func (s *session) regrant(ctx context.Context) error {
 	return retryConflicts(ctx, func() error {
 		f, err := s.read(ctx)

@@ -19,7 +19,7 @@ func TestLongClaimIsMalformed(t *testing.T) {
 		w.record("web-0", store.Running)
 		r.own = w.ca.agent("web-0", time.Hour)
 		h := helloTrusting(w, "web-0")
-		h.Claim = []byte(strings.Repeat("x", protocol.MostClaim+1))
+		h.Claim = []byte(strings.Repeat("x", protocol.MaxClaim+1))
 		a := r.call(h)
 		defer a.hangUp()
 		a.ends()

@@ -172,7 +172,7 @@ func (s *session) fetchFile(ask *protocol.FetchFile) error {
 	}
 	at := int(ask.GetOffset())
 	if answer.Problem == "" && at < len(sends.data) {
-		answer.Data = sends.data[at:min(at+protocol.MostPiece, len(sends.data))]
+		answer.Data = sends.data[at:min(at+protocol.MaxPiece, len(sends.data))]
 	}
 	if at+len(answer.GetData()) >= len(sends.data) {
 		*sends = sending{} // the agent has it or asks again
@@ -227,7 +227,7 @@ func (s *session) fileReports(r *protocol.Report, rec *store.Report) {
 		return
 	}
 	for i, f := range r.GetFiles() {
-		if i == protocol.MostFiles {
+		if i == protocol.MaxFiles {
 			break
 		}
 		rec.Files = append(rec.Files, fileReport(f))

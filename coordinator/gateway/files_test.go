@@ -38,7 +38,7 @@ func (a *agent) fetch(f *protocol.File) (content, problem string) {
 		if p.GetProblem() != "" || len(p.GetData()) == 0 {
 			return content, p.GetProblem()
 		}
-		if len(p.GetData()) > protocol.MostPiece {
+		if len(p.GetData()) > protocol.MaxPiece {
 			a.t.Errorf("a piece has %d bytes", len(p.GetData()))
 		}
 		content += string(p.GetData())
@@ -97,7 +97,7 @@ func TestAgentIsSentItsFiles(t *testing.T) {
 			t.Errorf("told %v, %d times", told, number)
 		}
 		if _, problem := a.fetch(old); problem != "it has another version by now" {
-			t.Errorf("what is wanted no more: %s", problem)
+			t.Errorf("what is no longer wanted: %s", problem)
 		}
 		a.report(&protocol.Report{Healthy: true, ConfigHash: "c2", Files: []*protocol.FileState{{
 			Path: "/b", State: "error",

@@ -79,7 +79,7 @@ func TestWhatAgentsSendIsTaken(t *testing.T) {
 		if err != nil {
 			t.Fatalf("it cannot be sent: %v", err)
 		}
-		if len(data) > protocol.MostMessage*3/4 {
+		if len(data) > protocol.MaxMessage*3/4 {
 			t.Errorf("it has %d bytes", len(data))
 		}
 		fourfold := bytes.Repeat(data, 4)
@@ -100,7 +100,7 @@ func TestWhatAgentsSendIsTaken(t *testing.T) {
 //
 // proves SEC-5
 func TestPartsAreCountedBeforeTheyAreRead(t *testing.T) {
-	many := &protocol.Report{Checks: make([]*protocol.Check, protocol.MostParts)}
+	many := &protocol.Report{Checks: make([]*protocol.Check, protocol.MaxParts)}
 	for i := range many.Checks {
 		many.Checks[i] = &protocol.Check{}
 	}

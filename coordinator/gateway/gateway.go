@@ -57,7 +57,7 @@ type Deps struct {
 const (
 	persistEvery   = time.Minute        // DET-16, and less often
 	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
-	mostOldNews    = 400                // bounds reports without news per second
+	maxOldNews     = 400                // bounds reports without news per second
 	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine still is no orphan
 	conflictEvery  = 10 * time.Minute   // how often the journal repeats that a second boot keeps trying
 	callTimeout    = 5 * time.Second    // one exchange with the store
@@ -82,7 +82,7 @@ type Gateway struct {
 	strays     map[string]stray     // noted strays
 	strayCount map[bool]int         // number of strays, by whether there is a claim
 	unnoted    map[string]time.Time // agents without a record beyond the bound, and when each was last seen
-	strayOn    store.Lease          // the lease of new strays; strayTurn guards it
+	strayOn    store.Lease          // the lease of new strays; strayLock guards it
 	refused    map[string]time.Time // boot conflicts in the journal already
 
 	reports     reportWriter
@@ -96,8 +96,8 @@ type Gateway struct {
 	refusals    *guard.Refusals
 	undelivered undelivered
 	restores    chan struct{}
-	states      turn // stream states being written
-	strayTurn   turn
+	states      semaphore // stream states being written
+	strayLock   semaphore
 	strayPace   *rate.Limiter
 	wrongShard  atomic.Bool      // see isWrongShard
 	admission   *guard.Admission // sessions that begin, and agents that join
@@ -134,7 +134,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{},
 		unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), strayTurn: make(turn, 1),
+		restores: make(chan struct{}, restoresAtOnce), states: make(semaphore, statesAtOnce), strayLock: make(semaphore, 1),
 		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}

@@ -17,11 +17,12 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostToken bounds the length of a token; ours have 52 characters.
-const mostToken = 200
+// maxToken bounds the length of a token; ours have 52 characters.
+const maxToken = 200
 
 // errJoinRefused is the answer to every refused join: it reveals no reason.
 var errJoinRefused = status.Error(codes.PermissionDenied, "join refused")
@@ -113,7 +114,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	}
 	return g.exchange(ctx, address, req, store.Joined{
 		Schema: store.Schema, Instance: req.GetInstance(), Token: hash, Key: fingerprint,
-		From: guard.Clip(address, mostName), Replica: g.cfg.Replica,
+		From: clip.End(address, maxName), Replica: g.cfg.Replica,
 	})
 }
 
@@ -122,7 +123,7 @@ func (g *Gateway) joinable(who *Peer, req *protocol.JoinRequest) error {
 	switch {
 	case who == nil:
 		return &notJoined{why: "the connection is not secured"}
-	case !identity.IsName(req.GetInstance()) || req.GetToken() == "" || len(req.GetToken()) > mostToken ||
+	case !identity.IsName(req.GetInstance()) || req.GetToken() == "" || len(req.GetToken()) > maxToken ||
 		!identity.IsName(req.GetShard()):
 		return &notJoined{why: "the call is malformed"}
 	case req.GetShard() != g.cfg.ShardID:

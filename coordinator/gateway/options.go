@@ -11,9 +11,9 @@ import (
 
 // What one connection can use of a replica.
 const (
-	mostStreams = 4        // an agent has one, and briefly the next beside it
-	mostHeaders = 16 << 10 // bytes; an agent's have a few hundred
-	window      = 64 << 10 // bytes that have arrived and were not read
+	maxStreams = 4        // an agent has one, and briefly the next beside it
+	maxHeaders = 16 << 10 // bytes; an agent's have a few hundred
+	window     = 64 << 10 // bytes that have arrived and were not read
 	// for the handshake and the hello; the guard has a shorter bound of its own and names the
 	// reason
 	helloTime = 6 * time.Second
@@ -36,9 +36,9 @@ func ServerOptions() []grpc.ServerOption {
 			MinTime:             5 * time.Second,
 			PermitWithoutStream: true,
 		}),
-		grpc.MaxRecvMsgSize(protocol.MostMessage),
-		grpc.MaxConcurrentStreams(mostStreams),
-		grpc.MaxHeaderListSize(mostHeaders),
+		grpc.MaxRecvMsgSize(protocol.MaxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.ReadBufferSize(buffer),

@@ -9,8 +9,8 @@ import (
 // Bounds of unsolicited messages to agents.
 const (
 	// goroutines that send at the same time: an agent that does not read occupies one for unreadFor
-	mostSenders = 256
-	mostPending = 16 // messages that wait for one agent
+	maxSenders = 256
+	maxPending = 16 // messages that wait for one agent
 )
 
 // senders send what is not an answer to an agent's message: other replicas, a changed
@@ -50,7 +50,7 @@ func (s *session) enqueue(msg *protocol.GatewayMessage) {
 	u := &s.outbox
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.messages) < mostPending {
+	if len(u.messages) < maxPending {
 		u.messages = append(u.messages, msg)
 		u.wait(s)
 	}
@@ -111,7 +111,7 @@ func (p *senders) send(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = append(p.waiting, s)
-	if p.running < mostSenders && p.g.spawn(p.run) {
+	if p.running < maxSenders && p.g.spawn(p.run) {
 		p.running++
 	}
 }

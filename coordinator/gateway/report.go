@@ -12,17 +12,17 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/cache"
-	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
 // The bounds of a report; more is cut off.
 const (
-	mostChecks  = protocol.MostChecks
-	mostWindows = protocol.MostWindows
-	mostName    = protocol.MostName
-	mostText    = protocol.MostText
-	mostOutput  = protocol.MostOutput
+	maxChecks  = protocol.MaxChecks
+	maxWindows = protocol.MaxWindows
+	maxName    = protocol.MaxName
+	maxText    = protocol.MaxText
+	maxOutput  = protocol.MaxOutput
 )
 
 // whyEvery is the shortest interval at which a report is persisted for nothing but another reason:
@@ -97,7 +97,7 @@ func (s *session) renewBy(ack *protocol.Ack) (renewed bool, err error) {
 func nack(sequence uint64, why error) *protocol.GatewayMessage {
 	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
 		Sequence: sequence,
-		Message:  guard.Clip(why.Error(), mostText),
+		Message:  clip.End(why.Error(), maxText),
 	}}}
 }
 
@@ -105,10 +105,10 @@ func nack(sequence uint64, why error) *protocol.GatewayMessage {
 // waits for it. If too many sessions need it, for example after a time without reports, the next
 // report retries: otherwise all of them would read etcd with each report, without end.
 func (s *session) reopen() {
-	if !s.g.states.tryTake() {
+	if !s.g.states.tryAcquire() {
 		return
 	}
-	defer s.g.states.give()
+	defer s.g.states.release()
 	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
 	defer cancel()
 	s.setState(ctx, store.StreamOpen, "", "")
@@ -117,11 +117,11 @@ func (s *session) reopen() {
 // accept renews the lease for a report. late reports whether the alive key does not, or may not,
 // say that the stream is open.
 func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
-	if err := s.turn.take(ctx); err != nil {
+	if err := s.exchange.acquire(ctx); err != nil {
 		s.renewalFailed(0)
 		return lease, false, err
 	}
-	defer s.turn.give()
+	defer s.exchange.release()
 	if err := s.recorded(ctx); err != nil {
 		return lease, false, err
 	}
@@ -156,7 +156,7 @@ func (s *session) renewalFailed(left time.Duration) {
 }
 
 // renew extends the lease; a lease that is gone is replaced, as long as the instance may live. The
-// caller must have the turn.
+// caller must hold s.exchange.
 func (s *session) renew(ctx context.Context) error {
 	began := time.Now()
 	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
@@ -238,7 +238,7 @@ func (s *session) oldNewsEvery() time.Duration {
 // agents served now. Such reports only serve readers, but each costs etcd a write and every replica
 // a read.
 func (g *Gateway) oldNewsEvery() time.Duration {
-	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
+	return max(persistEvery, time.Duration(g.Streams())*time.Second/maxOldNews)
 }
 
 // news reports whether a report differs in anything that others act on. The reason why an instance
@@ -270,25 +270,25 @@ func (s *session) record(r *protocol.Report) *store.Report {
 		Agent:  s.agent,
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(),
-		Why:    guard.Clip(r.GetWhy(), mostText),
-		Config: guard.Clip(r.GetConfigHash(), mostName), Restarted: guard.Clip(r.GetRestarted(), mostName),
-		Drained: guard.Clip(r.GetDrained(), mostName),
-		Trust:   guard.Clip(r.GetTrust(), mostName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
+		Why:    clip.End(r.GetWhy(), maxText),
+		Config: clip.End(r.GetConfigHash(), maxName), Restarted: clip.End(r.GetRestarted(), maxName),
+		Drained: clip.End(r.GetDrained(), maxName),
+		Trust:   clip.End(r.GetTrust(), maxName), FilesRoots: protocol.AllRoots(r.GetFilesRoots()),
 	}
 	if c := r.GetCertificate(); c != nil {
 		rec.Certificate = &store.CertificateReport{
-			Issuer: guard.Clip(c.GetIssuer(), mostName),
+			Issuer: clip.End(c.GetIssuer(), maxName),
 			Ends:   moment(c.GetEnds()),
 		}
 	}
 	for i, c := range r.GetChecks() {
-		if i == mostChecks {
+		if i == maxChecks {
 			break
 		}
 		rec.Checks = append(rec.Checks, store.CheckReport{
-			Name: guard.Clip(c.GetName(), mostName), Kind: guard.Clip(c.GetKind(), mostName), Healthy: c.GetHealthy(),
+			Name: clip.End(c.GetName(), maxName), Kind: clip.End(c.GetKind(), maxName), Healthy: c.GetHealthy(),
 			Optional: c.GetOptional(), Pending: c.GetPending(),
-			Why: guard.Clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Why: clip.End(c.GetWhy(), maxText), Since: moment(c.GetSince()),
 			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()),
 			Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
@@ -300,7 +300,7 @@ func (s *session) record(r *protocol.Report) *store.Report {
 			NetworkSent: h.GetNetworkSent(), NetworkRecv: h.GetNetworkReceived(),
 		}
 		for i, w := range h.GetWindows() {
-			if i == mostWindows {
+			if i == maxWindows {
 				break
 			}
 			rec.Host.Windows = append(rec.Host.Windows, store.HostWindow{
@@ -317,20 +317,20 @@ func (s *session) record(r *protocol.Report) *store.Report {
 	s.fileReports(r, rec)
 	if w := r.GetWorkloadExit(); w != nil {
 		rec.Workload = &store.WorkloadExit{
-			Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName),
-			At: moment(w.GetAt()), Output: guard.Clip(string(w.GetOutput()), mostOutput),
+			Code: int(w.GetCode()), Signal: clip.End(w.GetSignal(), maxName),
+			At: moment(w.GetAt()), Output: clip.End(string(w.GetOutput()), maxOutput),
 		}
 	}
 	if n := r.GetNotice(); n != nil {
 		rec.Notice = &store.Notice{
-			Kind: guard.Clip(n.GetKind(), mostName), Why: guard.Clip(n.GetWhy(), mostText), At: moment(n.GetAt()),
+			Kind: clip.End(n.GetKind(), maxName), Why: clip.End(n.GetWhy(), maxText), At: moment(n.GetAt()),
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
 		}
 	}
 	if u := r.GetUpgrade(); u != nil {
 		rec.Upgrade = &store.UpgradeReport{
-			Token: guard.Clip(u.GetToken(), mostName), Version: guard.Clip(u.GetVersion(), mostName),
-			Result: guard.Clip(u.GetResult(), mostName), Why: guard.Clip(u.GetWhy(), mostText),
+			Token: clip.End(u.GetToken(), maxName), Version: clip.End(u.GetVersion(), maxName),
+			Result: clip.End(u.GetResult(), maxName), Why: clip.End(u.GetWhy(), maxText),
 		}
 	}
 	return rec
@@ -339,8 +339,8 @@ func (s *session) record(r *protocol.Report) *store.Report {
 // fileReport returns the state of a file, cut to its bounds.
 func fileReport(f *protocol.FileState) store.FileReport {
 	return store.FileReport{
-		Path: guard.Clip(f.GetPath(), protocol.MostPath), State: store.FileState(guard.Clip(f.GetState(), mostName)),
-		Why: guard.Clip(f.GetWhy(), mostText), At: moment(f.GetAt()), Version: guard.Clip(f.GetVersion(), mostName),
+		Path: clip.End(f.GetPath(), protocol.MaxPath), State: store.FileState(clip.End(f.GetState(), maxName)),
+		Why: clip.End(f.GetWhy(), maxText), At: moment(f.GetAt()), Version: clip.End(f.GetVersion(), maxName),
 		Ends: moment(f.GetEnds()),
 	}
 }

@@ -115,8 +115,8 @@ func TestDirectoriesOfFilesAreStored(t *testing.T) {
 			t.Error("the same directories are written again")
 		}
 		for what, wrong := range map[string][]string{
-			"too many": slices.Repeat([]string{"/srv"}, protocol.MostRoots+1),
-			"too long": {"/srv", "/" + strings.Repeat("x", protocol.MostPath)},
+			"too many": slices.Repeat([]string{"/srv"}, protocol.MaxRoots+1),
+			"too long": {"/srv", "/" + strings.Repeat("x", protocol.MaxPath)},
 			"relative": {"/srv", "srv"},
 			"unclean":  {"/srv/../etc"},
 			"empty":    {""},

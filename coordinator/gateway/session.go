@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -64,9 +65,9 @@ type session struct {
 	reported uint64            // sequence of the last report
 	held     uint64            // sequence of the last report that was accepted
 
-	// turn is held over each exchange with the store, so that what a session writes is written in
-	// order. Waiting for it takes no longer than waiting for the store itself.
-	turn       turn
+	// exchange is held during each exchange with the store, so that what a session writes is
+	// written in order. Waiting for it takes no longer than waiting for the store itself.
+	exchange   semaphore
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written
 	wrote      store.Revision // when alive was last written
@@ -74,7 +75,7 @@ type session struct {
 	state      store.StreamState
 	interval   time.Duration
 	ttl        time.Duration
-	leased     atomic.Int64 // ttl, for those who do not have the turn
+	leased     atomic.Int64 // ttl, for code that does not hold s.exchange
 	accepted   time.Time    // when the last report was accepted, or the session opened
 	persisted  time.Time
 	lastReport store.Report // as last persisted
@@ -90,7 +91,7 @@ type session struct {
 	workload        *store.WorkloadExit // of the report that was written last; used by the writer, as is
 	outputKept      time.Time           // when a workload's last output went into the journal
 
-	seen struct { // copies for code that must not wait for the turn
+	seen struct { // copies for code that must not wait for s.exchange
 		sync.Mutex
 		opened, wrote store.Revision
 	}
@@ -101,7 +102,7 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 		g: g, stream: timedStream{agentStream: stream, timers: &g.timers}, ctx: stream.Context(), cancel: end,
 		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
 		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(),
-		turn: make(turn, 1),
+		exchange: make(semaphore, 1),
 	}
 	s.mu.Lock()
 	s.rate.Init()
@@ -154,7 +155,7 @@ func malformed(h *protocol.Hello) string {
 	if len(h.GetAgentVersion()) > 100 || len(h.GetTrust()) > 100 {
 		return "hello: agent_version or trust is too long"
 	}
-	if len(h.GetClaim()) > protocol.MostClaim {
+	if len(h.GetClaim()) > protocol.MaxClaim {
 		return "hello: claim is too long"
 	}
 	if !identity.IsName(h.GetInstance()) { // it becomes part of keys
@@ -361,11 +362,11 @@ func (s *session) wroteAt() store.Revision {
 }
 
 func (s *session) welcome() error {
-	if err := s.turn.take(s.ctx); err != nil {
+	if err := s.exchange.acquire(s.ctx); err != nil {
 		return err
 	}
 	lease := s.lease.ID
-	s.turn.give()
+	s.exchange.release()
 	// Before the shard's settings are known, send no reconnect times: the agent has the times of its
 	// bootstrap document or its last welcome. A leader relies on the times that agents have when it
 	// gives them time to return (SAFE-1).
@@ -420,7 +421,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
 	s.g.reports.settle(ctx, s) // reports from before come first
-	s.setState(ctx, state, kind, guard.Clip(b.GetMessage(), mostText))
+	s.setState(ctx, state, kind, clip.End(b.GetMessage(), maxText))
 }
 
 func (s *session) stopTimer() {
@@ -428,30 +429,3 @@ func (s *session) stopTimer() {
 		s.overdue.Stop()
 	}
 }
-
-// turn is a lock; waiting for it ends with a context.
-type turn chan struct{}
-
-func (t turn) take(ctx context.Context) error {
-	if t.tryTake() {
-		return nil
-	}
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// tryTake takes the turn if it is free.
-func (t turn) tryTake() bool {
-	select {
-	case t <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (t turn) give() { <-t }

@@ -12,7 +12,7 @@ import (
 // Limits on logging files and secrets that agents do not get.
 const (
 	undeliveredEvery = time.Minute // how often those after the first are summed up
-	mostUndelivered  = 1000        // causes that are counted one by one
+	maxUndelivered   = 1000        // causes that are counted one by one
 )
 
 // undelivered logs the files and secrets that agents do not get. One missing secret affects every
@@ -23,7 +23,7 @@ type undelivered struct {
 
 	mu      sync.Mutex
 	counts  map[undeliveredCause]*undeliveredCount
-	skipped int // beyond mostUndelivered
+	skipped int // beyond maxUndelivered
 }
 
 type undeliveredCause struct{ what, group, name, why string }
@@ -43,7 +43,7 @@ func (u *undelivered) add(what, group, instance, name, why string) {
 		c.instances[instance] = true
 		return
 	}
-	if len(u.counts) >= mostUndelivered {
+	if len(u.counts) >= maxUndelivered {
 		u.skipped++
 		return
 	}

@@ -109,7 +109,7 @@ func (s *session) confirm(ctx context.Context, evidence *retired) error {
 const lookAgain = 30 * time.Second
 
 // recorded returns nil if the session's instance has a record, so that a report may renew its
-// lease. It rarely reads etcd. The caller must hold the turn.
+// lease. It rarely reads etcd. The caller must hold s.exchange.
 func (s *session) recorded(ctx context.Context) error {
 	if s.g.wrongShard.Load() {
 		s.unrecorded = true
@@ -150,14 +150,14 @@ func (g *Gateway) hasRecord(c *cache.Content, instance string) bool {
 }
 
 // lose records that the record of an agent with an open stream was lost. The stream stays; its
-// lease is not renewed. The caller must have the turn.
+// lease is not renewed. The caller must hold s.exchange.
 func (s *session) lose(ctx context.Context) {
 	s.unrecorded, s.looked = true, time.Now()
 	s.g.noteStray(ctx, s)
 }
 
 // found reverts lose. Leases were not renewed for a while, which is not the machines' fault. The
-// caller must have the turn.
+// caller must hold s.exchange.
 func (s *session) found() {
 	if !s.unrecorded {
 		return
@@ -186,10 +186,10 @@ func (g *Gateway) doubt(s *session) {
 }
 
 func (s *session) judge(ctx context.Context) {
-	if s.turn.take(ctx) != nil {
+	if s.exchange.acquire(ctx) != nil {
 		return
 	}
-	defer s.turn.give()
+	defer s.exchange.release()
 	if s.ctx.Err() != nil || s.closing() != nil || s.g.wrongShard.Load() {
 		return
 	}

@@ -372,7 +372,7 @@ func TestStraysAreBounded(t *testing.T) {
 		}
 		pass(time.Hour)
 		if n := r.Unnoted(); n != 0 {
-			t.Errorf("%d are counted that came no more", n)
+			t.Errorf("%d are counted that have stopped coming", n)
 		}
 	})
 }

@@ -18,14 +18,14 @@ type stray struct {
 
 // Limits on the writes that agents without a record, and unwanted boots, can cause (SEC-5).
 const (
-	mostStrays    = 1000    // agents without a record
-	mostClaimed   = 200_000 // those with a claim: they are our machines, and all records may be lost
+	maxStrays     = 1000    // agents without a record
+	maxClaimed    = 200_000 // those with a claim: they are our machines, and all records may be lost
 	strayRate     = 500     // per second; the others are noted when they return
 	strayBurst    = 1000
 	strayAgain    = 24 * time.Hour // interval at which one is noted again, on a lease that lasts longer
 	strayLeaseFor = time.Hour      // strays of this much time share a lease
-	mostConflicts = 1000           // within conflictEvery
-	mostUnnoted   = 100_000        // agents that are counted, at 100 bytes each
+	maxConflicts  = 1000           // within conflictEvery
+	maxUnnoted    = 100_000        // agents that are counted, at 100 bytes each
 	unnotedFor    = 10 * time.Minute
 )
 
@@ -64,9 +64,9 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 func (g *Gateway) countStray(instance string, claimed bool) (full bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	most := mostStrays
+	most := maxStrays
 	if claimed {
-		most = mostClaimed
+		most = maxClaimed
 	}
 	if old, again := g.strays[instance]; !again || old.claimed != claimed {
 		n := g.strayCount[claimed]
@@ -97,7 +97,7 @@ func (g *Gateway) countUnnoted(instance string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, known := g.unnoted[instance]
-	if !known && len(g.unnoted) >= mostUnnoted {
+	if !known && len(g.unnoted) >= maxUnnoted {
 		return false
 	}
 	g.unnoted[instance] = time.Now()
@@ -127,19 +127,19 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
 		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), lease)},
 	})
-	if errors.Is(err, store.ErrLeaseGone) && g.strayTurn.take(ctx) == nil {
+	if errors.Is(err, store.ErrLeaseGone) && g.strayLock.acquire(ctx) == nil {
 		g.strayOn = store.Lease{} // it was revoked
-		g.strayTurn.give()
+		g.strayLock.release()
 	}
 	return err
 }
 
 // strayLease returns a lease for strays that are noted now.
 func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
-	if err := g.strayTurn.take(ctx); err != nil {
+	if err := g.strayLock.acquire(ctx); err != nil {
 		return 0, err
 	}
-	defer g.strayTurn.give()
+	defer g.strayLock.release()
 	if g.strayOn.ID != 0 && time.Since(g.strayOn.From) < strayLeaseFor {
 		return g.strayOn.ID, nil
 	}
@@ -191,7 +191,7 @@ func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive
 			delete(g.refused, k)
 		}
 	}
-	full := !known && len(g.refused) >= mostConflicts
+	full := !known && len(g.refused) >= maxConflicts
 	if !full {
 		g.refused[key] = time.Now()
 	}

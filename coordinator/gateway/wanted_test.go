@@ -185,7 +185,7 @@ func TestAnOfferAwaitsWhoServesIt(t *testing.T) {
 		w.put(w.keys.Replica("two"), store.Encode(two))
 		a.wantTold("of the same again")
 		w.remove(w.keys.Replica("two"))
-		a.wantTold("of an offer that is served no more", bare)
+		a.wantTold("of an offer that is no longer served", bare)
 		two.Downloads = "192.0.2.2:1"
 		pass(time.Millisecond)
 		w.put(w.keys.Replica("two"), store.Encode(two))

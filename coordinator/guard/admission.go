@@ -16,7 +16,7 @@ import (
 // How agents that arrive at the same time are admitted.
 const (
 	admitAtOnce = 64 // sessions that begin at the same time; others wait in the queue
-	admitLeast  = 4  // the same while renewals are late
+	minAdmit    = 4  // the same while renewals are late
 	// the longest wait of an agent that cannot be told to wait: it soon gives up
 	silentWait = 3 * time.Second
 	tellAfter  = time.Second // when an agent that understands it is told to wait
@@ -24,7 +24,7 @@ const (
 	// assumed time between two admissions before any is measured; rather too short, since a waiting
 	// agent has no coordinator
 	firstInterval = 500 * time.Microsecond
-	leastInterval = 100 * time.Microsecond // the shortest time between two admissions
+	minInterval   = 100 * time.Microsecond // the shortest time between two admissions
 	// without progress for this long, the interval grows; the first of many agents take that long
 	// anyway
 	stallTime = time.Second
@@ -183,7 +183,7 @@ func (a *Admission) leave() {
 	if a.done++; a.done == admitAtOnce {
 		// While a crowd arrives, admissions take longer, also because agents have to be refused.
 		// That says little about later ones, so the interval grows slowly.
-		a.interval = max(leastInterval, min(a.interval*5/4, now.Sub(a.since)/admitAtOnce))
+		a.interval = max(minInterval, min(a.interval*5/4, now.Sub(a.since)/admitAtOnce))
 		a.done, a.since = 0, now
 	}
 	if a.most < admitAtOnce && now.Sub(a.slowed) > slowAgain {
@@ -237,5 +237,5 @@ func (a *Admission) Slower(now time.Time) {
 		return
 	}
 	a.slowed = now
-	a.most = max(admitLeast, a.most/2)
+	a.most = max(minAdmit, a.most/2)
 }

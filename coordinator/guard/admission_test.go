@@ -92,7 +92,7 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 			a.Slower(time.Now())
 			<-time.After(slowAgain)
 		}
-		if a.most != admitLeast {
+		if a.most != minAdmit {
 			t.Errorf("%d are let in at once", a.most)
 		}
 		for range admitAtOnce {

@@ -9,9 +9,9 @@ import (
 const (
 	helloInterval  = time.Second // the sustained rate of hellos of one instance: one per interval
 	helloBurst     = 10          // how many may come at once; an agent that has lost its stream backs off
-	mostDenied     = 20          // hellos beyond that, without a pause, before they count as a violation
+	maxDenied      = 20          // hellos beyond that, without a pause, before they count as a violation
 	firstCutOff    = 10 * time.Second
-	mostCutOff     = 5 * time.Minute
+	maxCutOff      = 5 * time.Minute
 	violationReset = 10 * time.Minute // how long after a cut-off its violation no longer counts
 	tidyClients    = 1000             // client states in memory before idle ones are deleted
 )
@@ -57,7 +57,7 @@ func (c *Clients) Hello(instance string, now time.Time) (HelloDecision, time.Dur
 		s.nextHello, s.denied = now, 0
 	}
 	if s.nextHello.Sub(now) > (helloBurst-1)*helloInterval {
-		if s.denied++; s.denied > mostDenied {
+		if s.denied++; s.denied > maxDenied {
 			s.denied = 0
 			return HelloViolates, s.cutOff(now)
 		}
@@ -81,8 +81,8 @@ func (s *clientState) cutOff(now time.Time) time.Duration {
 	}
 	d := firstCutOff
 	for range s.violations {
-		if d *= 2; d >= mostCutOff {
-			d = mostCutOff
+		if d *= 2; d >= maxCutOff {
+			d = maxCutOff
 			break
 		}
 	}

@@ -32,7 +32,7 @@ func (l *listener) Close() error {
 // The pauses after a failed Accept.
 const (
 	firstPause = 5 * time.Millisecond
-	mostPause  = time.Second
+	maxPause   = time.Second
 )
 
 // Accept returns the next connection that may stay. It fails only once the listener is closed.
@@ -64,7 +64,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		case <-l.closed:
 			return nil, err
 		case <-time.After(pause):
-			pause = min(2*pause, mostPause)
+			pause = min(2*pause, maxPause)
 		}
 	}
 }

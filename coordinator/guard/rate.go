@@ -14,9 +14,9 @@ const (
 	byteBurst    = 8 << 20
 	floodTime    = 30 * time.Second // how long an agent may exceed these rates; its messages wait meanwhile
 
-	renewalRate    = 1  // certificates a second; certificates that last for seconds are for tests
-	renewalBurst   = 5  // certificates at once
-	mostHastyInRow = 30 // early renewals in a row, before they count as a violation
+	renewalRate   = 1  // certificates a second; certificates that last for seconds are for tests
+	renewalBurst  = 5  // certificates at once
+	maxHastyInRow = 30 // early renewals in a row, before they count as a violation
 )
 
 // RateState is the rate state of one stream: how many messages and bytes an agent has sent lately.
@@ -74,7 +74,7 @@ func (s *RenewalState) Take() (time.Duration, error) {
 		s.hasty = 0
 		return 0, nil
 	}
-	if s.hasty++; s.hasty > mostHastyInRow {
+	if s.hasty++; s.hasty > maxHastyInRow {
 		return wait, FrequentRenewals
 	}
 	return wait, nil

@@ -14,7 +14,7 @@ import (
 func TestTheBusiestAgentIsNotDelayed(t *testing.T) {
 	// 32 checks of 2s that reach a verdict after two results each: 8 reports a second, and the
 	// regular one each second, all of the largest size.
-	const rate, size = 8 + 1, protocol.MostOutput + 33*(protocol.MostName+600)
+	const rate, size = 8 + 1, protocol.MaxOutput + 33*(protocol.MaxName+600)
 	now := time.Now()
 	var p, burst RateState
 	p.Init()

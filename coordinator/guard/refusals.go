@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,12 +35,12 @@ type Refusal struct {
 // How much memory and how many writes refusals can cost (SEC-5). Those beyond these bounds are only
 // counted.
 const (
-	mostTallies    = 1000             // combinations of reason and source that are counted one by one
-	mostReasons    = 100              // reasons; the program has fewer
+	maxTallies     = 1000             // combinations of reason and source that are counted one by one
+	maxReasons     = 100              // reasons; the program has fewer
 	journalBurst   = 32               // journal entries in a row
 	journalEvery   = 30 * time.Second // and one per interval after these: a week of refusals must fit into etcd
 	sumEvery       = time.Minute      // how often the refusals without an entry of their own are summed up
-	mostNamed      = 5                // sources named in a sum
+	maxNamed       = 5                // sources named in a sum
 	lastSumTimeout = 2 * time.Second  // for the last sum of a replica that stops
 	journalTimeout = 10 * time.Second // for one journal entry
 )
@@ -85,7 +85,7 @@ func NewRefusals(log *slog.Logger, journal func(ctx context.Context, entry store
 
 // Add records a refusal. It returns at once.
 func (r *Refusals) Add(f Refusal) {
-	f.Claimed, f.Detail = printable(f.Claimed), Clip(f.Detail, protocol.MostText)
+	f.Claimed, f.Detail = printable(f.Claimed), clip.End(f.Detail, protocol.MaxText)
 	level := slog.LevelDebug
 	if r.count(f) {
 		level = slog.LevelWarn
@@ -99,11 +99,11 @@ func (r *Refusals) count(f Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	why := refusalKind{f.Rule, f.What, f.Why}
-	key := tallyKey{why, Clip(SourceOf(f.Address), protocol.MostName)}
+	key := tallyKey{why, clip.End(SourceOf(f.Address), protocol.MaxName)}
 	t, known := r.tallies[key]
-	if !known && len(r.tallies) >= mostTallies {
+	if !known && len(r.tallies) >= maxTallies {
 		if t = r.rest[why]; t == nil {
-			if len(r.rest) >= mostReasons {
+			if len(r.rest) >= maxReasons {
 				return false
 			}
 			t = &tally{}
@@ -225,7 +225,7 @@ func (r *Refusals) takeSums() []store.JournalEntry {
 		})
 		e := store.JournalEntry{Rule: why.rule, What: fmt.Sprintf("%s: %d more", why.what, n), Why: why.why}
 		named := 0
-		for _, p := range from[:min(len(from), mostNamed)] {
+		for _, p := range from[:min(len(from), maxNamed)] {
 			e.Facts = append(e.Facts, store.Fact{Kind: store.FactFrom, Name: p.source, Count: p.count, By: p.claimed})
 			named += p.count
 		}
@@ -245,17 +245,5 @@ func printable(name string) string {
 	if name == "" || identity.IsName(name) {
 		return name
 	}
-	return strconv.QuoteToASCII(Clip(name, protocol.MostName))
-}
-
-// Clip returns the last part of a text that came from outside, as valid UTF-8 of at most the given
-// number of bytes.
-func Clip(text string, most int) string {
-	if len(text) > most {
-		text = text[len(text)-most:]
-		for len(text) > 0 && !utf8.RuneStart(text[0]) {
-			text = text[1:]
-		}
-	}
-	return strings.ToValidUTF8(text, "?")
+	return strconv.QuoteToASCII(clip.End(name, protocol.MaxName))
 }

@@ -31,10 +31,10 @@ const (
 )
 
 // CountFields returns an error if a message, with all messages inside it, has more than
-// protocol.MostParts fields. It runs before decoding: a message of 256 KiB can hold a hundred
+// protocol.MaxParts fields. It runs before decoding: a message of 256 KiB can hold a hundred
 // thousand empty fields, which decode to a hundred times that memory.
 func CountFields(data []byte, as protoreflect.MessageDescriptor) error {
-	_, err := countFields(data, as, protocol.MostParts)
+	_, err := countFields(data, as, protocol.MaxParts)
 	return err
 }
 
@@ -73,45 +73,45 @@ func CheckReport(r *protocol.Report) error {
 		of      string
 		n, most int
 	}{
-		{"checks", len(r.GetChecks()), protocol.MostChecks},
-		{"files", len(r.GetFiles()), protocol.MostFiles},
-		{"files_roots", len(r.GetFilesRoots()), protocol.MostRoots},
-		{"windows", len(r.GetHost().GetWindows()), protocol.MostWindows},
-		{"bytes of output", len(r.GetWorkloadExit().GetOutput()), protocol.MostOutput},
-		{"bytes in why", len(r.GetWhy()), protocol.MostText},
-		{"bytes in the notice's why", len(r.GetNotice().GetWhy()), protocol.MostText},
-		{"bytes in the notice's kind", len(r.GetNotice().GetKind()), protocol.MostName},
-		{"bytes in config_hash", len(r.GetConfigHash()), protocol.MostName},
-		{"bytes in restarted", len(r.GetRestarted()), protocol.MostName},
-		{"bytes in drained", len(r.GetDrained()), protocol.MostName},
-		{"bytes in upgrade.token", len(r.GetUpgrade().GetToken()), protocol.MostName},
-		{"bytes in upgrade.version", len(r.GetUpgrade().GetVersion()), protocol.MostName},
-		{"bytes in upgrade.result", len(r.GetUpgrade().GetResult()), protocol.MostName},
-		{"bytes in upgrade.why", len(r.GetUpgrade().GetWhy()), protocol.MostText},
-		{"bytes in trust", len(r.GetTrust()), protocol.MostName},
-		{"bytes in certificate.issuer", len(r.GetCertificate().GetIssuer()), protocol.MostName},
-		{"bytes in workload_exit.signal", len(r.GetWorkloadExit().GetSignal()), protocol.MostName},
+		{"checks", len(r.GetChecks()), protocol.MaxChecks},
+		{"files", len(r.GetFiles()), protocol.MaxFiles},
+		{"files_roots", len(r.GetFilesRoots()), protocol.MaxRoots},
+		{"windows", len(r.GetHost().GetWindows()), protocol.MaxWindows},
+		{"bytes of output", len(r.GetWorkloadExit().GetOutput()), protocol.MaxOutput},
+		{"bytes in why", len(r.GetWhy()), protocol.MaxText},
+		{"bytes in the notice's why", len(r.GetNotice().GetWhy()), protocol.MaxText},
+		{"bytes in the notice's kind", len(r.GetNotice().GetKind()), protocol.MaxName},
+		{"bytes in config_hash", len(r.GetConfigHash()), protocol.MaxName},
+		{"bytes in restarted", len(r.GetRestarted()), protocol.MaxName},
+		{"bytes in drained", len(r.GetDrained()), protocol.MaxName},
+		{"bytes in upgrade.token", len(r.GetUpgrade().GetToken()), protocol.MaxName},
+		{"bytes in upgrade.version", len(r.GetUpgrade().GetVersion()), protocol.MaxName},
+		{"bytes in upgrade.result", len(r.GetUpgrade().GetResult()), protocol.MaxName},
+		{"bytes in upgrade.why", len(r.GetUpgrade().GetWhy()), protocol.MaxText},
+		{"bytes in trust", len(r.GetTrust()), protocol.MaxName},
+		{"bytes in certificate.issuer", len(r.GetCertificate().GetIssuer()), protocol.MaxName},
+		{"bytes in workload_exit.signal", len(r.GetWorkloadExit().GetSignal()), protocol.MaxName},
 	} {
 		if count.n > protocol.Leeway*count.most {
 			return fmt.Errorf("%w: %d %s", ExcessiveReport, count.n, count.of)
 		}
 	}
 	for _, f := range r.GetFiles() {
-		if max(len(f.GetPath()), len(f.GetWhy())) > protocol.Leeway*protocol.MostText ||
-			max(len(f.GetState()), len(f.GetVersion())) > protocol.Leeway*protocol.MostName {
+		if max(len(f.GetPath()), len(f.GetWhy())) > protocol.Leeway*protocol.MaxText ||
+			max(len(f.GetState()), len(f.GetVersion())) > protocol.Leeway*protocol.MaxName {
 			return fmt.Errorf("%w: the state of a file is too long", ExcessiveReport)
 		}
 	}
 	for _, dir := range r.GetFilesRoots() {
-		if len(dir) > protocol.Leeway*protocol.MostPath {
+		if len(dir) > protocol.Leeway*protocol.MaxPath {
 			return fmt.Errorf("%w: %d bytes in one of files_roots", ExcessiveReport, len(dir))
 		}
 	}
 	for _, c := range r.GetChecks() {
 		switch {
-		case max(len(c.GetName()), len(c.GetKind())) > protocol.Leeway*protocol.MostName:
+		case max(len(c.GetName()), len(c.GetKind())) > protocol.Leeway*protocol.MaxName:
 			return fmt.Errorf("%w: a check's name or kind is too long", ExcessiveReport)
-		case len(c.GetWhy()) > protocol.Leeway*protocol.MostText:
+		case len(c.GetWhy()) > protocol.Leeway*protocol.MaxText:
 			return fmt.Errorf("%w: %d bytes in a check's why", ExcessiveReport, len(c.GetWhy()))
 		}
 	}

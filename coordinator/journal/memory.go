@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// MostEntries is how many entries a replica keeps: some 20 MiB. A shard with a thousand machines
+// MaxEntries is how many entries a replica keeps: some 20 MiB. A shard with a thousand machines
 // writes them in a week, or in the worst hour of a storm.
-const MostEntries = 20_000
+const MaxEntries = 20_000
 
 // Entry is an entry of the journal, with its name below events/.
 type Entry struct {

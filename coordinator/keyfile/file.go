@@ -15,8 +15,8 @@ import (
 // Usual is the default path of the keys.
 const Usual = "/etc/leasehold/secrets.key"
 
-// mostFile bounds what is read: a hundred keys are far below.
-const mostFile = 64 << 10
+// maxFile bounds what is read: a hundred keys are far below.
+const maxFile = 64 << 10
 
 // ErrOpen: others may read the file.
 var ErrOpen = errors.New("others may read it")
@@ -54,12 +54,12 @@ func readFile(path string) (string, error) {
 		return "", fmt.Errorf("key file %s has mode %04o: %w: chmod 600 %s", path, info.Mode().Perm(),
 			ErrOpen, path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return "", fmt.Errorf("key file: %w", err)
 	}
-	if len(data) > mostFile {
-		return "", fmt.Errorf("key file %s is longer than %d bytes: that is no key file", path, mostFile)
+	if len(data) > maxFile {
+		return "", fmt.Errorf("key file %s is longer than %d bytes: that is no key file", path, maxFile)
 	}
 	return string(data), nil
 }

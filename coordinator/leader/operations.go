@@ -82,7 +82,7 @@ func bootedSince(v View, rec store.Instance) bool {
 
 // deadline returns when a call that is recorded must have ended. It counts from before the record:
 // a leader that finds the record knows when the last call has ended, however long this process
-// stands still in between.
+// stalls in between.
 func (l *Leader) deadline(op *operation) time.Time {
 	return op.begun.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	mostJitter = 100 * time.Millisecond
+	maxJitter = 100 * time.Millisecond
 	// maxRateAge bounds how long a waiting call uses an outdated rate.
 	maxRateAge = time.Second
 )
@@ -44,12 +44,12 @@ func (p *pace) pass(now time.Time, settings store.ShardSettings) bool {
 		p.at = time.Time{}
 		return true
 	}
-	turn := p.limit.ReserveN(now, 1)
-	if d := turn.DelayFrom(now); d <= maxRateAge {
-		p.at, p.reserved = now.Add(d+p.jitter(mostJitter)), true
+	reservation := p.limit.ReserveN(now, 1)
+	if d := reservation.DelayFrom(now); d <= maxRateAge {
+		p.at, p.reserved = now.Add(d+p.jitter(maxJitter)), true
 		return false
 	}
-	turn.CancelAt(now)
+	reservation.CancelAt(now)
 	p.at = now.Add(maxRateAge)
 	return false
 }

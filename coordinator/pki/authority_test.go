@@ -139,7 +139,7 @@ func TestRunFollowsItsFiles(t *testing.T) {
 					t.Fatalf("%s %s: trust has changed", file, name)
 				}
 				if agentCertificate(t, a.issuer(), web, time.Hour) == nil {
-					t.Fatal("issues no more")
+					t.Fatal("no longer issues")
 				}
 				must(t, os.WriteFile(path, was, 0o600))
 				must(t, os.Chmod(path, 0o600))

@@ -16,7 +16,7 @@ type analysis struct {
 	awaits *awaited // that the roll waits for; nil: none
 }
 
-// awaited is an analysis that holds up a roll: its value is missing, or out of bounds.
+// awaited is an analysis that blocks a roll: its value is missing, or out of bounds.
 type awaited struct {
 	source, why string
 	recorded    bool // since when the roll has waited for it
@@ -78,8 +78,8 @@ func (d *analysis) follow() {
 	}
 }
 
-// predatesLastStep reports whether a value is older than the last step of a roll that no canary
-// holds up: it says nothing about that step. A step that another leader's clock has dated into our
+// predatesLastStep reports whether a value is older than the last step of a roll that waits for no
+// canary: it says nothing about that step. A step that another leader's clock has dated into our
 // future is ignored.
 func (d *analysis) predatesLastStep(reading query.Reading) bool {
 	return !d.stages.testsCanaries() && d.roll.rollout.Done > 0 && reading.Asked.Before(d.roll.rollout.Progress) &&

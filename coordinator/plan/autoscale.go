@@ -24,9 +24,9 @@ const (
 	scalePace = 5 * time.Second
 	// scaleNumbersEvery is how often the numbers of a wish that stands are written.
 	scaleNumbersEvery = 30 * time.Second
-	// mostWishes bounds the wishes that are remembered, mostGrowths the growths, mostLeft how often
+	// maxWishes bounds the wishes that are remembered, maxGrowths the growths, maxLeft how often
 	// instances left.
-	mostWishes, mostGrowths, mostLeft = 12, 12, 12
+	maxWishes, maxGrowths, maxLeft = 12, 12, 12
 )
 
 // ScaleLapse returns how long a wish may go without being judged before the present size is taken for
@@ -185,7 +185,7 @@ func (d *scaler) growths(list []store.ScaleGrowth) (kept []store.ScaleGrowth) {
 func (d *scaler) withGrowth(list []store.ScaleGrowth, size int, every time.Duration) []store.ScaleGrowth {
 	from := d.scale.Size
 	list = append(slices.Clone(list), store.ScaleGrowth{From: from, By: size - from, Counts: d.timer(every)})
-	if len(list) > mostGrowths {
+	if len(list) > maxGrowths {
 		list[1].From, list[1].By = list[0].From, list[0].By+list[1].By
 		list = list[1:]
 	}
@@ -226,7 +226,7 @@ func (d *scaler) wished(list []store.ScaleWish, size int) []store.ScaleWish {
 	} else {
 		kept = append(kept, now)
 	}
-	for len(kept) > mostWishes { // the two that differ least become one, which is as large and as long as both
+	for len(kept) > maxWishes { // the two that differ least become one, which is as large and as long as both
 		least := 0
 		for i := range len(kept) - 1 {
 			if kept[i].Size-kept[i+1].Size < kept[least].Size-kept[least+1].Size {

@@ -14,7 +14,7 @@ func (d *scaler) noteLeft() (left float64) {
 	s, instances := d.scale, d.divided()
 	if by := s.Divided - instances; by > 0 {
 		counts := d.timer(loadMean + d.loadLate())
-		if s.Left = append(slices.Clone(s.Left), store.ScaleLeft{By: by, Counts: counts}); len(s.Left) > mostLeft {
+		if s.Left = append(slices.Clone(s.Left), store.ScaleLeft{By: by, Counts: counts}); len(s.Left) > maxLeft {
 			s.Left[1].By += s.Left[0].By
 			s.Left = s.Left[1:]
 		}

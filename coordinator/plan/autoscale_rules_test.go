@@ -112,7 +112,7 @@ func TestWhatKeepsAnIdleGroupAsItIs(t *testing.T) {
 		"a larger wish counts": {func(w *loaded) {
 			w.scale.Wishes = append([]store.ScaleWish{larger}, w.scale.Wishes...)
 		}, 4, store.ScaleWindowDown},
-		"a larger wish counts no more": {func(w *loaded) {
+		"a larger wish no longer counts": {func(w *loaded) {
 			w.scale.Wishes = append([]store.ScaleWish{larger}, w.scale.Wishes...)
 			w.draft(func(d *draft) { d.g.Due = Due{larger.TimerName(): w.now} })
 		}, 1, ""},
@@ -292,7 +292,7 @@ func TestHowABusyGroupGrows(t *testing.T) {
 				From: 2, By: 2, Counts: store.Timer{Start: w.now, For: store.Duration(time.Second)},
 			}}
 		}, 4, store.ScaleRateUp},
-		"once a step counts no more": {func(w *loaded) {
+		"once a step no longer counts": {func(w *loaded) {
 			g := store.ScaleGrowth{From: 2, By: 2, Counts: store.Timer{Start: w.now.Add(-time.Minute), For: 1}}
 			w.scale.Growths = []store.ScaleGrowth{g}
 			w.draft(func(d *draft) { d.g.Due = Due{g.TimerName(): w.now} })

@@ -9,11 +9,11 @@ import (
 // Limits of one transaction: well below what etcd accepts, including the leader's fence and the
 // text of the journal.
 const (
-	mostInBatch       = 32
-	mostTogetherBytes = 512 << 10
-	mostEffect        = 100 // bytes of an effect in a journal entry, without its names and texts
-	mostOtherwise     = 150 // bytes of a counterfactual as text
-	mostFact          = 120 // bytes of a fact in a journal entry, with its text, without duplicated parts
+	maxInBatch       = 32
+	maxTogetherBytes = 512 << 10
+	maxEffect        = 100 // bytes of an effect in a journal entry, without its names and texts
+	maxOtherwise     = 150 // bytes of a counterfactual as text
+	maxFact          = 120 // bytes of a fact in a journal entry, with its text, without duplicated parts
 )
 
 // Batch groups the actions of a plan into transactions, in their order. Consecutive simple actions
@@ -70,8 +70,8 @@ func (b *bundle) takes(a *Action) bool {
 	}
 	with := *b
 	with.count(a)
-	if with.actions > mostInBatch || with.conditions >= store.MaxOps || with.writes > store.MaxOps ||
-		with.bytes > mostTogetherBytes {
+	if with.actions > maxInBatch || with.conditions >= store.MaxOps || with.writes > store.MaxOps ||
+		with.bytes > maxTogetherBytes {
 		return false
 	}
 	b.add(a)
@@ -98,9 +98,9 @@ func (b *bundle) count(a *Action) {
 	b.bytes += len(a.Writes[0].Value)
 	for _, told := range a.JournalEntries() {
 		b.writes++
-		b.bytes += mostEffect + 2*len(told.What()) + 2*len(told.Why) + mostOtherwise
+		b.bytes += maxEffect + 2*len(told.What()) + 2*len(told.Why) + maxOtherwise
 		for i := range told.Facts {
-			b.bytes += mostFact + 2*(len(told.Facts[i].Name)+len(told.Facts[i].Text))
+			b.bytes += maxFact + 2*(len(told.Facts[i].Name)+len(told.Facts[i].Text))
 		}
 	}
 }

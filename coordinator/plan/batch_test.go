@@ -23,7 +23,7 @@ func TestSimpleActionsShareTransactions(t *testing.T) {
 	s := atOnce()
 	p := Compute(s, epoch.Add(time.Minute))
 	parts, turns := Batch(p.Actions), NewTurns(&s)
-	if len(p.Actions) < 1000 || len(parts) > 1000/mostInBatch+5 {
+	if len(p.Actions) < 1000 || len(parts) > 1000/maxInBatch+5 {
 		t.Errorf("%d actions in %d transactions", len(p.Actions), len(parts))
 	}
 	next := 0
@@ -134,7 +134,7 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 		change func(*Action)
 		most   int
 	}{
-		{"many", func(*Action) {}, mostInBatch},
+		{"many", func(*Action) {}, maxInBatch},
 		{"with much evidence", func(a *Action) {
 			for n := range 9 {
 				a.Conditions = append(a.Conditions,
@@ -144,9 +144,9 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 		{"with many entries", func(a *Action) { a.Notes = make([]Note, 40) }, 3},
 		{"with as many entries as fit", func(a *Action) { a.Notes = make([]Note, store.MaxOps/2-2) }, 2},
 		{"with one more than fit", func(a *Action) { a.Notes = make([]Note, store.MaxOps/2-1) }, 1},
-		{"with large records", func(a *Action) { a.Writes[0].Value = make([]byte, mostTogetherBytes/4) }, 3},
-		{"with much to tell", func(a *Action) { a.Facts = inWords(strings.Repeat("x", mostTogetherBytes/8)) }, 3},
-		{"alone too large", func(a *Action) { a.Writes[0].Value = make([]byte, 2*mostTogetherBytes) }, 1},
+		{"with large records", func(a *Action) { a.Writes[0].Value = make([]byte, maxTogetherBytes/4) }, 3},
+		{"with much to tell", func(a *Action) { a.Facts = inWords(strings.Repeat("x", maxTogetherBytes/8)) }, 3},
+		{"alone too large", func(a *Action) { a.Writes[0].Value = make([]byte, 2*maxTogetherBytes) }, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var actions []Action

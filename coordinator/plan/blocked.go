@@ -80,10 +80,10 @@ func (d *status) blockedWork() []store.Blocked {
 	}
 	list := append([]store.Blocked(nil), d.blocked...)
 	sort.SliceStable(list, func(i, j int) bool { return list[i].What < list[j].What })
-	if extra := len(list) - mostBlocked; extra > 0 {
-		list = append(list[:mostBlocked],
+	if extra := len(list) - maxBlocked; extra > 0 {
+		list = append(list[:maxBlocked],
 			store.Blocked{
-				Rule: list[mostBlocked].Rule, Work: store.WorkMore, Of: store.BlockedFacts{Count: extra},
+				Rule: list[maxBlocked].Rule, Work: store.WorkMore, Of: store.BlockedFacts{Count: extra},
 				What: fmt.Sprintf("%d more", extra), Why: "see leasehold instance list",
 			})
 	}

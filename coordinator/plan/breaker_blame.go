@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// leastDoubt is for how long the new template must fail beside the last good one at least.
-const leastDoubt = 30 * time.Second
+// minDoubt is for how long the new template must fail beside the last good one at least.
+const minDoubt = 30 * time.Second
 
 // blameTemplate stops a roll if the new template is why the breaker is open (ROLL-5): so many
 // instances of it as open the breaker fail their checks where instances of the last good template
@@ -31,7 +31,7 @@ func (d *healing) blameTemplate() {
 		return
 	}
 	known := d.g.Due
-	if wait := max(leastDoubt, 2*slowestFailure(good.Spec.AllChecks())); b.Doubt == nil || b.Doubt.For.D() != wait {
+	if wait := max(minDoubt, 2*slowestFailure(good.Spec.AllChecks())); b.Doubt == nil || b.Doubt.For.D() != wait {
 		t := d.timer(wait)
 		b.Doubt, known = &t, nil
 	}

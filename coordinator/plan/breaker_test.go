@@ -8,7 +8,7 @@ import (
 )
 
 // A probe whose outcome is open counts among those that fail: it does not close the breaker while
-// the cause lasts. Once an instance in its slot is healthy it counts no more.
+// the cause lasts. Once an instance in its slot is healthy it no longer counts.
 //
 // proves ROLL-7
 func TestAProbeDoesNotCloseTheBreaker(t *testing.T) {

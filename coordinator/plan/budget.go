@@ -86,7 +86,7 @@ func (m *member) shed() bool {
 }
 
 // comingUp reports whether a member counts against max_creating. A member that failed to come up
-// does not count: it would block its own replacement for good.
+// does not count: it would block its own replacement forever.
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
@@ -176,7 +176,7 @@ func (d *budget) boundsOf(w store.WorkBudget) bounds {
 
 // mostFor is how many machines may exist for one to be made in a slot. If the one before was
 // removed first, the limit is the one for the work that did so (REC-18). Where the size follows the
-// load, what drains since load asked for fewer holds up no growth: a drain may last for hours
+// load, what drains since load asked for fewer delays no growth: a drain may last for hours
 // (AUTO-2). The group never has more machines for that than at scale.max.
 func (d *budget) mostFor(sl *slot) int {
 	var w store.WorkBudget
@@ -250,7 +250,7 @@ func (d *budget) mayCreate(what task) bool {
 		d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{})
 		return false
 	}
-	return d.made < mostCreations // the rest on the next cache
+	return d.made < maxCreations // the rest on the next cache
 }
 
 // mayAdd is mayCreate for work that creates an additional machine: it waits for the limits of the

@@ -22,10 +22,10 @@ func (d *orders) bootstrap(r store.Versioned[store.Request]) {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
 		return
-	case !store.IsTokenHash(r.Record.Token) || r.Record.Valid <= 0 || r.Record.Valid.D() > store.MostBootstrapValid:
+	case !store.IsTokenHash(r.Record.Token) || r.Record.Valid <= 0 || r.Record.Valid.D() > store.MaxBootstrapValid:
 		d.actions = append(d.actions, refuse(r,
 			fmt.Sprintf("it needs the hash of a join token, and a validity of at most %s",
-				store.Duration(store.MostBootstrapValid))))
+				store.Duration(store.MaxBootstrapValid))))
 		return
 	case !d.mayAct():
 		return // carried out once creation is allowed again

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostDamaged limits the list of damaged records in a status. All of them are counted.
-const mostDamaged = 200
+// maxDamaged limits the list of damaged records in a status. All of them are counted.
+const maxDamaged = 200
 
 // aliveMargin is how much longer than any lease an unreadable alive key without a lease is kept.
 const aliveMargin = 10 * time.Second
@@ -184,7 +184,7 @@ func (d *status) countRecords(st *store.Status) {
 		if x.What == store.DamageUnreadable || x.Last != 0 && !x.Reviewed(&d.s.Shard.Record) {
 			n++
 		}
-		if len(st.Damaged) < mostDamaged {
+		if len(st.Damaged) < maxDamaged {
 			recorded := *x
 			recorded.Why = reason.Text(x.Cause, x.Why)
 			st.Damaged = append(st.Damaged, recorded)

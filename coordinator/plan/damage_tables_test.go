@@ -205,7 +205,7 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 	unknown := store.Damaged{Key: "unknown", What: store.DamageLost, Why: "one is missing", Last: 5, Seen: 7}
 	old := new(9)
 	var most []store.Damaged
-	for range mostDamaged + 1 {
+	for range maxDamaged + 1 {
 		most = append(most, lost)
 	}
 	for name, c := range map[string]struct {
@@ -223,7 +223,7 @@ func TestHowManyRecordsAStatusCounts(t *testing.T) {
 		"it is not known which":      {[]store.Damaged{lost, unknown}, old, "", old, 1},
 		"never counted before":       {[]store.Damaged{unknown, lost}, nil, "", new(2), 1},
 		"its machines are not known": {nil, old, cloud, old, 0},
-		"more than are named":        {most, old, "", new(mostDamaged + 2), mostDamaged},
+		"more than are named":        {most, old, "", new(maxDamaged + 2), maxDamaged},
 	} {
 		s := w.snapshot()
 		s.Shard.Record.Reviewed = &store.Reviewed{Seen: 5}

@@ -27,7 +27,7 @@ func (d *healing) withdrawFailed() {
 // removeDead removes a dead member at once, and records its replacement in the same transaction.
 // Under the policy restart, the member is restarted instead if its machine exists (DET-4).
 func (d *healing) removeDead(sl *slot, m *member) {
-	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next cache
+	if m.touched || sl.touched || d.made >= maxCreations { // the rest on the next cache
 		return
 	}
 	surplus := d.surplus() // a surplus member is removed in any case (REC-4)

@@ -30,7 +30,8 @@
 //	budget.go    budgets, and whose turn it is to use them; shared_budget.go: those that several
 //	             groups share; limits.go: the limits of the shard
 //	agents.go    which agents are offered another version
-//	analysis.go  what numbers from outside say of a change; stages.go: canaries, zones, waits
+//	analysis.go  what numbers from outside say of a change; stages.go: canaries, zones, waits;
+//	             rollback.go: back to the last good template
 //	autoscale.go the size, where it follows the load; schedule.go: or the time
 //	autoscale_left.go the load that no number includes, since instances have just left
 //	breaker.go   whether failing checks are still healed; breaker_blame.go: or a new template is why

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostDrilled limits the instances of one drill. Their records share a transaction.
-const mostDrilled = 50
+// maxDrilled limits the instances of one drill. Their records share a transaction.
+const maxDrilled = 50
 
 // drills begins drills, by order and by schedule.
 type drills struct {
@@ -116,8 +116,8 @@ func (d *drills) cannotBear(members []*member) string {
 	if len(members) == 0 {
 		return "the group has no instance there"
 	}
-	if len(members) > mostDrilled {
-		return fmt.Sprintf("%s at once are more than a drill ends (%d)", reason.Number(len(members), "instance"), mostDrilled)
+	if len(members) > maxDrilled {
+		return fmt.Sprintf("%s at once are more than a drill ends (%d)", reason.Number(len(members), "instance"), maxDrilled)
 	}
 	for _, m := range members {
 		switch {

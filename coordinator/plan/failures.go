@@ -24,7 +24,7 @@ func (d *flapping) note(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, the
+// giveUp withdraws a creation that cannot succeed: the provider has refused it finally, the
 // template is no longer wanted and the call fails, or it has failed for as long as DET-10 allows.
 // That is no failure of the slot (HEAL-13).
 func (d *healing) giveUp(m *member) {
@@ -62,8 +62,8 @@ func (m *member) patience() time.Duration {
 	return m.Record.Spec.RegistrationTimeout.D()
 }
 
-// mostFailures is how many failures a slot remembers: the maximum of flap.failures.
-const mostFailures = 100
+// maxFailures is how many failures a slot remembers: the maximum of flap.failures.
+const maxFailures = 100
 
 // fail counts a member's failure against its slot, once, and reports whether the slot now flaps and
 // has to wait (FLAP-1, FLAP-2). The caller writes the slot.
@@ -82,7 +82,7 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 		failure.LostSince = d.storms.lossCounts(m).UTC()
 	}
 	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), failure)
-	if extra := len(rec.Failures) - mostFailures; extra > 0 {
+	if extra := len(rec.Failures) - maxFailures; extra > 0 {
 		rec.Failures = rec.Failures[extra:]
 	}
 	if rec.Flapping == 0 && !d.flapsNow(*rec) {

@@ -377,7 +377,7 @@ func (d *healing) replaceNoticed() {
 					store.BlockedFacts{Cause: m.doom.cause, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
 				continue
 			}
-			if d.made >= mostCreations {
+			if d.made >= maxCreations {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0

@@ -130,7 +130,7 @@ func TestWhatAJudgmentSays(t *testing.T) {
 			[]string{running, open},
 			"",
 		},
-		"restarts, and is listed no more": {
+		"restarts, and is no longer listed": {
 			[]twist{phase(store.Stopping), restarts(store.RestartMachine), unlisted(2), stream(store.StreamLost)},
 			"the provider does not list it any more",
 			[]string{unseen + ", again", lost},

@@ -98,7 +98,7 @@ func TestWhatBecomesOfAnOrder(t *testing.T) {
 		},
 		"protect":              {nil, mode(store.ProtectRemoval), "protected"},
 		"protect from healing": {nil, mode(store.ProtectHeal), "protected, also from healing"},
-		"protect no more":      {nil, mode(store.ProtectOff), "no longer protected"},
+		"end protection":       {nil, mode(store.ProtectOff), "no longer protected"},
 		"protect in another way": {
 			nil, mode("glass"), `refused: this version knows no protection "glass"`,
 		},

@@ -90,7 +90,7 @@ func (d *orders) retry(r store.Versioned[store.Request], slots []*slot) {
 		if !sl.mayRetry() {
 			continue
 		}
-		if sl.touched || n == mostSlotsAtOnce-1 {
+		if sl.touched || n == maxSlotsAtOnce-1 {
 			more = true // in the next plan
 			continue
 		}

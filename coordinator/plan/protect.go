@@ -15,9 +15,9 @@ func (d *orders) protect(r store.Versioned[store.Request], m *member) {
 	mode, why := r.Record.Mode, fmt.Sprintf("%.200s", r.Record.Why)
 	what := store.Effect{Kind: store.EffectProtected, Name: mode, For: max(0, r.Record.For)}
 	switch {
-	case r.Record.For < 0 || r.Record.For.D() > store.MostProtection:
+	case r.Record.For < 0 || r.Record.For.D() > store.MaxProtection:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("for %s: it must be at most %s, and 0 is for good",
-			r.Record.For, store.Duration(store.MostProtection))))
+			r.Record.For, store.Duration(store.MaxProtection))))
 		return
 	case mode == store.ProtectOff:
 		d.changeAsOrdered(r, m, effect(store.EffectUnprotected), unprotected)

@@ -21,7 +21,7 @@ func TestAProtectionEnds(t *testing.T) {
 		w.order(store.RequestProtect, "a", func(r *store.Request) { r.Mode = store.ProtectRemoval }, change)
 		w.step()
 	}
-	for _, wrong := range []time.Duration{-time.Second, store.MostProtection + 1} {
+	for _, wrong := range []time.Duration{-time.Second, store.MaxProtection + 1} {
 		protect(func(r *store.Request) { r.For = store.Duration(wrong) })
 		if w.instance("a").Record.Protected != "" || len(w.names(store.KindRequests)) > 0 {
 			t.Fatalf("for %s: %+v", wrong, w.instance("a").Record)

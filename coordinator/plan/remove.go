@@ -124,7 +124,7 @@ func (d *removals) empty(rule, how string) {
 		Why: reason.Short(of(store.CauseGroupEmpty)), Cause: of(store.CauseGroupEmpty), Conditions: d.common(),
 	}
 	for _, v := range d.g.Slots {
-		if len(a.Writes) == mostSlotsAtOnce {
+		if len(a.Writes) == maxSlotsAtOnce {
 			a.Effect, a.NoJournal = effect(store.EffectSlotsRemoved), true
 			d.actions = append(d.actions, a)
 			return // the rest on the next cache
@@ -150,8 +150,8 @@ func (d *removals) empty(rule, how string) {
 	d.actions = append(d.actions, a)
 }
 
-// mostSlotsAtOnce keeps a transaction below store.MaxOps.
-const mostSlotsAtOnce = 50 // each is deleted with a note
+// maxSlotsAtOnce keeps a transaction below store.MaxOps.
+const maxSlotsAtOnce = 50 // each is deleted with a note
 
 // releaseBesideFinished removes the other members of a finished task's slot: replacements by a roll
 // or after a failure have nothing left to do (REC-12).

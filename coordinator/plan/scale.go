@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostCreations and mostRemovals bound what one plan requests; the rest follows on the next
+// maxCreations and maxRemovals bound what one plan requests; the rest follows on the next
 // cache.
 const (
-	mostCreations = 200
-	mostRemovals  = 200
+	maxCreations = 200
+	maxRemovals  = 200
 )
 
 // sizing fills the slots that are missing, and removes those that are too many.
@@ -28,12 +28,12 @@ func (d *sizing) scaleUp() {
 	}
 	// no more are filled in one plan, and drafting 100,000 missing ones would take longer than the
 	// rest
-	idle := d.idle(min(missing, mostCreations+1))
+	idle := d.idle(min(missing, maxCreations+1))
 	have, full, limit := d.spec.Size-missing, false, 0
 	limited, heals := false, false // by the limits of the shard, slots that wait among them
 	for i, sl := range idle {
 		switch {
-		case i == mostCreations:
+		case i == maxCreations:
 			return
 		case sl.touched:
 			continue
@@ -167,7 +167,7 @@ func (d *sizing) scaleDown() {
 	}
 	healing := d.healingInProgress()
 	list, shut := d.candidates(), d.windows.closedFor(store.PlannedScaleDown)
-	for range min(surplus, mostRemovals) {
+	for range min(surplus, maxRemovals) {
 		c := list.take()
 		if c == nil {
 			d.block("REC-13", task{work: store.WorkScaleDown}, store.BlockedByProtectedRest, store.BlockedFacts{})

@@ -246,7 +246,7 @@ func (d *shares) follow() *store.Shares {
 		now.Failed++
 		now.Last, now.Why, now.Wait = id, why, nil
 		if back := d.spec.Capacity.Return(); back > 0 {
-			t := d.timer(min(back<<min(now.Failed-1, 10), store.MostReturnAfter))
+			t := d.timer(min(back<<min(now.Failed-1, 10), store.MaxReturnAfter))
 			now.Wait = &t
 		}
 	case waits:

@@ -10,7 +10,7 @@ import (
 )
 
 // A roll may have stages: a few canaries first, which then bake (ROLL-5), and one zone after the
-// other (ROLL-8). A rollback to a good template has no stages.
+// other (ROLL-8). A rollback has no stages (rollback.go).
 
 // stages divides a roll into stages.
 type stages struct {
@@ -25,13 +25,6 @@ func (d *roll) canaries() int {
 		return 0
 	}
 	return d.spec.Canaries()
-}
-
-// toGood reports whether the wanted template is the last one with which the whole group was
-// healthy: a roll to it is a rollback or a restart.
-func (d *roll) toGood() bool {
-	good := d.g.Status.Record.LastGood
-	return good != nil && good.Template == d.hash
 }
 
 // testsCanaries reports whether only canaries may have the new template.
@@ -112,7 +105,7 @@ func (d *stages) followCanaries(r *store.Rollout) {
 	}
 	rests := r.Rests
 	if d.rests = !d.restOver(wait); !d.rests && !d.analysis.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
-		d.rests, r.Rests = true, rests // the wait is over for good
+		d.rests, r.Rests = true, rests // the wait does not begin again
 		d.analysis.holdsUp()
 	}
 	if !d.rests {
@@ -145,7 +138,7 @@ func (f *fleet) upToDate(m *member) bool {
 	return m.phase == store.Finished || f.proven(m) && !f.outdated(m) && !m.updating()
 }
 
-// followZones moves to the next zone with an outdated instance. Protected instances hold up no
+// followZones moves to the next zone with an outdated instance. Protected instances delay no
 // zone.
 func (d *stages) followZones(r *store.Rollout) {
 	next, here := "", false
@@ -271,49 +264,4 @@ func (d *stages) promote(r store.Versioned[store.Request]) {
 	d.roll.rollout.Rests, d.roll.rollout.GraceUntil, d.rests = nil, time.Time{}, false
 	d.promoted(orderedBy(r.Record.By))
 	d.orders.settled = append(d.orders.settled, r)
-}
-
-// backFrom names the template that a rollback by the coordinator leaves.
-func (d *roll) backFrom(old *store.Rollout) string {
-	good := d.g.Status.Record.LastGood
-	if old == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template != d.hash ||
-		old.Blamed == "" && old.Stalled == "" {
-		return ""
-	}
-	return old.Template
-}
-
-// rollBack restores the spec of the last good template when the roll has failed and the operator
-// has asked for that (ROLL-5). It is the last of a plan's actions: all others compare the spec that
-// it changes, and none of them waits if it is refused. A group of a shard's file is left to the
-// owner of the file.
-func (d *roll) rollBack() {
-	r, good := d.rollout, d.g.Status.Record.LastGood
-	if d.spec == nil || r == nil || !d.spec.Rollout.AutoRollback || good == nil || good.Template == d.hash ||
-		d.count.strange == 0 || r.Blamed == "" && r.Stalled == "" || !d.mayAct() || !d.g.Spec.InForce() ||
-		d.g.Spec.StaticModified != 0 || d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
-		return
-	}
-	g := *d.spec
-	g.Size = d.asked // load and operators choose the size beside the spec
-	g.Restore(good.Spec)
-	if g.Validate() != nil || g.InstanceSpec().TemplateHash() == d.hash {
-		return
-	}
-	why := reason.Known(r.BlamedCause, r.Blamed)
-	if r.Blamed == "" {
-		why = reason.Known(r.StalledCause, r.Stalled)
-	}
-	what := named(store.EffectRollBack, good.Template)
-	what.Names = reason.LeftBy(&good.Spec, false).Secrets
-	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Rule: "ROLL-5", Effect: what,
-		Why: reason.Short(why), Cause: reason.Recorded(why),
-		Facts: []store.Fact{
-			{Kind: store.FactSpec, Name: d.g.Name, Rev: d.g.Spec.Modified}, // the one that ends
-			{Kind: store.FactGoodSpec, Rev: good.Revision},
-		},
-		Conditions: append(d.specUnchanged(), d.s.Shard.Unchanged()),
-		Writes:     []store.Write{store.Put(d.specKey(), store.Encode(g))},
-	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostBlocked bounds the list of blocked work in a status.
-const mostBlocked = 20
+// maxBlocked bounds the list of blocked work in a status.
+const maxBlocked = 20
 
 // status writes the state of the group.
 type status struct {
@@ -212,8 +212,8 @@ func (d *status) state(st *store.Status) store.GroupState {
 	return store.GroupErrored
 }
 
-// mostPast is how many past specs a status remembers.
-const mostPast = 10
+// maxPast is how many past specs a status remembers.
+const maxPast = 10
 
 // remembersGood records the specs that were in force, and the last one with which the whole group
 // was healthy (ROLL-4).
@@ -221,7 +221,7 @@ func (d *status) remembersGood(st *store.Status) {
 	if d.g.Status.Record.AcceptedRevision != d.acceptedRevision {
 		past := store.PastSpec{Revision: d.acceptedRevision, At: d.now.UTC(), Template: d.hash, Size: d.spec.Size}
 		st.History = append([]store.PastSpec{past}, st.History...)
-		st.History = st.History[:min(len(st.History), mostPast)]
+		st.History = st.History[:min(len(st.History), maxPast)]
 	}
 	good := d.spec.Size > 0 && d.roll.count.done >= d.spec.Size && d.roll.count.outdated == 0 &&
 		st.State == store.GroupStarted

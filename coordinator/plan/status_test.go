@@ -130,7 +130,7 @@ func TestStatusIsWrittenOnChange(t *testing.T) {
 	}
 	many.step()
 	blocked := read[store.Status](many, many.keys.Status(many.group)).Record.Blocked
-	if len(blocked) != mostBlocked+1 || blocked[mostBlocked].What != "40 more" {
+	if len(blocked) != maxBlocked+1 || blocked[maxBlocked].What != "40 more" {
 		t.Errorf("%d entries of what is blocked, the last %+v", len(blocked), blocked[len(blocked)-1])
 	}
 }

@@ -68,7 +68,7 @@ func (m *member) missed() bool {
 	}
 }
 
-// awaitsGrace reports whether a member's lease has ended for good, and nothing but the grace keeps
+// awaitsGrace reports whether a member's lease has surely ended, and nothing but the grace keeps
 // it from being judged lost (SAFE-1).
 func (m *member) awaitsGrace() bool {
 	return m.judgment.Verdict == store.Suspect && m.judgment.Cause.Kind == store.CauseGrace
@@ -96,8 +96,8 @@ func (m *member) silent() bool {
 	return !m.Alive.Present() || state == store.StreamLost || state == store.StreamOverdue
 }
 
-// lossCounts is from when on a loss counts for storm.window. In a grace time stands still: what was
-// lost in it counts from its end, when it could first be judged so.
+// lossCounts is from when on a loss counts for storm.window. A grace does not count as time: what
+// was lost in it counts from its end, when it could first be judged so.
 func (d *storms) lossCounts(m *member) time.Time {
 	since := m.lostSince()
 	if m.judgment.Verdict == store.Lost || m.awaitsGrace() {
@@ -274,50 +274,61 @@ func (d *storms) delays(m *member) bool {
 		}
 		return false
 	}
-	if d.probes(m) {
+	if d.isProbe(m) {
 		return false
 	}
+	d.chooseProbe(m)
 	d.block("SAFE-2", what, store.BlockedByStorm,
 		store.BlockedFacts{Count: d.tally.Now, Limit: d.tally.Of, For: d.spec.Storm.Cooldown})
 	return true
 }
 
-// probes reports whether a lost member is the probe: the one that is replaced to see whether that
-// helps. There is one probe at a time: the next one follows when the replacement of the last is
-// healthy and the lost member is gone, so that no group stays frozen for good. Nothing is done for
-// a probe before the status records which member it is: if that write failed, the next plan could
-// choose another one.
-func (d *storms) probes(m *member) bool {
-	if d.storm.Probe == m.ID() {
-		recorded := d.g.Status.Record.Storm
-		return recorded != nil && recorded.Probe == m.ID()
-	}
-	if d.storm.NextProbe == nil {
-		return false
+// isProbe reports whether a lost member is the probe: the one that is replaced to see whether that
+// helps. It is not before the status records it: if that write failed, the next plan could choose
+// another one.
+func (d *storms) isProbe(m *member) bool {
+	recorded := d.g.Status.Record.Storm
+	return d.storm.Probe == m.ID() && recorded != nil && recorded.Probe == m.ID()
+}
+
+// chooseProbe makes a lost member the probe if one is due. There is one at a time: the next one
+// follows the last, so that no group stays frozen forever.
+func (d *storms) chooseProbe(m *member) {
+	if d.storm.NextProbe == nil || d.storm.Probe == m.ID() {
+		return
 	}
 	if due := d.ends(d.g.Due, store.TimerProbe, d.storm.NextProbe); d.now.Before(due) {
 		d.wake(due)
-		return false
+		return
 	}
-	if p := d.find(d.storm.Probe); p != nil && !p.gone() && !p.healthy() {
-		return false // it is still there, or on its way up after a restart
-	}
-	if d.storm.Probe != "" {
-		last := d.storm.Probe
-		for _, o := range d.members {
-			if o.Record.Replaces == last && o.Record.Managed && !o.gone() && !o.healthy() {
-				return false // what took the last one's place has not proved anything yet
-			}
-		}
-		for _, sl := range d.order {
-			if v := sl.Record.Vacated; v != nil && v.Instance == last {
-				return false // its place has not been taken yet
-			}
-		}
+	if d.probeUnderWay() {
+		return
 	}
 	d.storm.Probe = m.ID()
 	d.tell("SAFE-2", store.Effect{Kind: store.EffectProbe, Instance: m.ID()},
 		store.Cause{Kind: store.CauseStormLasts, For: d.spec.Storm.ProbeAfter})
+}
+
+// probeUnderWay reports whether the last probe has proved nothing yet: it is neither gone nor
+// healthy, or nothing healthy has taken its place.
+func (d *storms) probeUnderWay() bool {
+	last := d.storm.Probe
+	if last == "" {
+		return false
+	}
+	if m := d.find(last); m != nil && !m.gone() && !m.healthy() {
+		return true // it is still there, or on its way up after a restart
+	}
+	for _, m := range d.members {
+		if m.Record.Replaces == last && m.Record.Managed && !m.gone() && !m.healthy() {
+			return true
+		}
+	}
+	for _, sl := range d.order {
+		if v := sl.Record.Vacated; v != nil && v.Instance == last {
+			return true
+		}
+	}
 	return false
 }
 

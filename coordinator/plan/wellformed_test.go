@@ -191,12 +191,12 @@ func statusIsWell(s *Snapshot, st *store.Status, name string) string {
 		return fmt.Sprintf("it counts %d by phase and %d by verdict of %d, %d on demand of %d", phases, verdicts,
 			managed, st.OnDemand, onDemand)
 	}
-	if len(st.Blocked) > mostBlocked+1 || len(st.History) > mostPast {
+	if len(st.Blocked) > maxBlocked+1 || len(st.History) > maxPast {
 		return "it tells too much"
 	}
 	for i, b := range st.Blocked {
-		if b.Rule == "" || b.What == "" || b.Why == "" || b.Until == "" && i < mostBlocked || i > 0 &&
-			i < mostBlocked && b.What < st.Blocked[i-1].What {
+		if b.Rule == "" || b.What == "" || b.Why == "" || b.Until == "" && i < maxBlocked || i > 0 &&
+			i < maxBlocked && b.What < st.Blocked[i-1].What {
 			return fmt.Sprintf("what is blocked says not all, or is out of order: %+v", st.Blocked)
 		}
 	}

@@ -165,8 +165,8 @@ func (v *view) namedZones(provider string, t *store.Template) []string {
 	return slices.Sorted(slices.Values(zones))
 }
 
-// mostApart is by how much zones may differ at most in an even spread.
-const mostApart = 1
+// maxApart is by how much zones may differ at most in an even spread.
+const maxApart = 1
 
 // uneven returns between which zones the spread is uneven; ok is false if it is even.
 func (d *zoning) uneven() (from, to string, ok bool) {
@@ -176,7 +176,7 @@ func (d *zoning) uneven() (from, to string, ok bool) {
 	}
 	crowd := d.spread()
 	from, to = fullest(zones, crowd), emptiest(zones, crowd)
-	return from, to, crowd[from]-crowd[to] > mostApart
+	return from, to, crowd[from]-crowd[to] > maxApart
 }
 
 // unevenly describes how instances are spread over the zones, if unevenly; "" if evenly.
@@ -197,8 +197,8 @@ func (d *zoning) unevenly() string {
 // The first and the longest wait of a rebalance after a withdrawn one; the wait doubles each time
 // (REC-17).
 const (
-	rebalanceWait     = 30 * time.Minute
-	rebalanceWaitMost = 24 * time.Hour
+	rebalanceWait    = 30 * time.Minute
+	maxRebalanceWait = 24 * time.Hour
 )
 
 // rebalance evens out the zones of a group that asks for it, one instance at a time. It has the
@@ -339,7 +339,7 @@ func (d *zoning) followRebalance() *store.Rebalance {
 			case m.fills() && d.proven(m):
 				return nil // it takes its place
 			case m.ID() != last && !m.fills() && replaced.fills():
-				why, t := d.lastCause(m), d.timer(min(rebalanceWait<<min(tries, 10), rebalanceWaitMost))
+				why, t := d.lastCause(m), d.timer(min(rebalanceWait<<min(tries, 10), maxRebalanceWait))
 				return &store.Rebalance{
 					Withdrawn: tries + 1, Last: m.ID(), Why: reason.Short(why), Cause: reason.Recorded(why), Wait: &t,
 				}

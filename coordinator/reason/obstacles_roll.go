@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// rollObstacles hold up a roll, an upgrade of agents, or work that waits for one of them.
+// rollObstacles delay a roll, an upgrade of agents, or work that waits for one of them.
 var rollObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByRoll: {why: always("the roll comes first"), until: always("the roll is complete")},
 	store.BlockedByUnprovedTemplate: {

@@ -44,11 +44,11 @@ func Counted(n int, one, many string) string {
 // Number formats a number with a noun whose plural ends in s.
 func Number(n int, of string) string { return Counted(n, of, of+"s") }
 
-// mostNames limits the names in one sentence.
-const mostNames = 10
+// maxNames limits the names in one sentence.
+const maxNames = 10
 
 // Names lists the first names of many, as in a sentence.
-func Names(names []string) string { return FirstNames(names, mostNames) }
+func Names(names []string) string { return FirstNames(names, maxNames) }
 
 // FirstNames lists at most the given number of names, and counts the others.
 func FirstNames(names []string, most int) string {

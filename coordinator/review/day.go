@@ -11,9 +11,9 @@ import (
 
 // What a day keeps at most.
 const (
-	mostFailures = 200
-	mostSizes    = 100
-	mostRolls    = 50
+	maxFailures = 200
+	maxSizes    = 100
+	maxRolls    = 50
 )
 
 // Slim returns what summaries, reports and replays need of an entry. The rest is text for people,
@@ -74,17 +74,17 @@ func (g *past) fill(d *store.Day, begin, from time.Time, wanted int) {
 		d.Sizes = append(d.Sizes, store.DaySize{At: since(from), Size: size})
 	}
 	for _, s := range g.sizes {
-		if n := len(d.Sizes); n > 0 && d.Sizes[n-1].Size == s.size || n >= mostSizes {
+		if n := len(d.Sizes); n > 0 && d.Sizes[n-1].Size == s.size || n >= maxSizes {
 			continue
 		}
 		d.Sizes = append(d.Sizes, store.DaySize{At: since(s.at), Size: s.size})
 	}
-	for _, at := range g.rolls[:min(mostRolls, len(g.rolls))] {
+	for _, at := range g.rolls[:min(maxRolls, len(g.rolls))] {
 		d.Rolls = append(d.Rolls, since(at))
 	}
 	failures := slices.Clone(g.failures)
 	slices.SortStableFunc(failures, func(a, b Failure) int { return a.At.Compare(b.At) })
-	d.Omitted = max(0, len(failures)-mostFailures)
+	d.Omitted = max(0, len(failures)-maxFailures)
 	for _, f := range failures[:len(failures)-d.Omitted] {
 		one := store.DayFailure{At: since(f.At), Kind: f.Kind, Slot: f.Slot}
 		if f.For > 0 {

@@ -86,7 +86,7 @@ func TestADayIsBounded(t *testing.T) {
 		entries = append(entries, death(-12*time.Hour+time.Duration(i)*40*time.Second, "web-0-a", "web-0-a")...)
 	}
 	d := Days(Input{Entries: entries, Instances: []store.Instance{running("web-0-a", 0)}}, midnight)[0]
-	if len(d.Failures) != mostFailures || d.Omitted != 2_000-mostFailures || len(d.Heal.Took) != mostTook ||
+	if len(d.Failures) != maxFailures || d.Omitted != 2_000-maxFailures || len(d.Heal.Took) != maxTook ||
 		d.Heal.Times != 2_000 {
 		t.Errorf("%d failures, %d omitted, heal %+v", len(d.Failures), d.Omitted, d.Heal)
 	}

@@ -46,18 +46,18 @@ func (g *group) slot(n int) *slot {
 	return s
 }
 
-// mostStart is how long the first instance of a slot may take to start, uncounted. A machine that
+// maxStart is how long the first instance of a slot may take to start, uncounted. A machine that
 // starts is growth under way, and no outage; one that is never made is.
-const mostStart = 10 * time.Minute
+const maxStart = 10 * time.Minute
 
 // want begins a slot, which is empty at first. A slot that a larger group has added counts when it
-// is first served, when its first instance fails, or after mostStart.
+// is first served, when its first instance fails, or after maxStart.
 func (g *group) want(n int, at time.Time, why string) {
 	s := g.slot(n)
 	if !s.wanted {
 		from := at
 		if why == Growth {
-			from = at.Add(mostStart)
+			from = at.Add(maxStart)
 		}
 		s.wanted, s.since, s.empty, s.why = true, from, from, why
 		if !at.After(g.from) {

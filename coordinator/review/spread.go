@@ -82,8 +82,8 @@ func (w *weighted) spread() Spread {
 	}
 }
 
-// mostTook is how many times are kept of what happened on a day.
-const mostTook = 21
+// maxTook is how many times are kept of what happened on a day.
+const maxTook = 21
 
 // dayOf keeps some of the samples in even steps, the shortest and the longest among them.
 func dayOf(samples []sample) store.DaySpread {
@@ -93,7 +93,7 @@ func dayOf(samples []sample) store.DaySpread {
 	var w weighted
 	w.samples(samples)
 	w.sort()
-	n := min(mostTook, len(w.all))
+	n := min(maxTook, len(w.all))
 	out := store.DaySpread{Times: len(samples), Instance: w.all[len(w.all)-1].instance}
 	for i := range n {
 		at := len(w.all) - 1

@@ -117,15 +117,15 @@ func (w *World) Skip(until time.Time) time.Duration {
 		until = at
 	}
 	most := until.Add(-time.Second).Sub(w.Now())
-	if most < leastSkip {
+	if most < minSkip {
 		return 0
 	}
 	w.clock += most
 	return most
 }
 
-// leastSkip is the shortest time worth skipping, since routine events happen at its end.
-const leastSkip = 8 * time.Second
+// minSkip is the shortest time worth skipping, since routine events happen at its end.
+const minSkip = 8 * time.Second
 
 // Quiet reports whether no event but routine is scheduled.
 func (w *World) Quiet() bool { return w.business == 0 }

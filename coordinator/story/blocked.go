@@ -33,13 +33,13 @@ func Merge(blocked []store.Blocked) []Blockage {
 	return all
 }
 
-// MostNamed is the number of instances that are named where several are concerned.
-const MostNamed = 6
+// MaxNamed is the number of instances that are named where several are concerned.
+const MaxNamed = 6
 
 // What describes the work, for all the instances for which it is blocked.
 func (b Blockage) What() string {
-	named := strings.Join(b.Instances[:min(len(b.Instances), MostNamed)], ", ")
-	if more := len(b.Instances) - MostNamed; more > 0 {
+	named := strings.Join(b.Instances[:min(len(b.Instances), MaxNamed)], ", ")
+	if more := len(b.Instances) - MaxNamed; more > 0 {
 		named += ", and " + reason.Counted(more, "more", "more")
 	}
 	return reason.What(b.of(named))

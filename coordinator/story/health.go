@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// LastReport is the part of an instance's last report that a list shows. Decoding no more keeps a
-// list of many instances cheap.
+// LastReport is the part of an instance's last report that a list shows. Decoding only
+// this keeps a list of many instances cheap.
 type LastReport struct {
 	BootID  string `json:"boot_id"`
 	Healthy bool   `json:"healthy"`

@@ -156,7 +156,7 @@ func recordsAre(n int) string {
 
 // FewNames lists the first of many names.
 func FewNames(ids []string) string {
-	return reason.FirstNames(ids, MostNamed)
+	return reason.FirstNames(ids, MaxNamed)
 }
 
 // heldProblem reports work that is held, for one instance or several.

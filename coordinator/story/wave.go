@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostWaves is how many upgrades of agents are described at once.
-const mostWaves = 3
+// maxWaves is how many upgrades of agents are described at once.
+const maxWaves = 3
 
 // installAgents is what an operator does about agents that no wave upgrades.
 const installAgents = "install the coordinators' version of the agent on these machines, a few at a time"
@@ -40,8 +40,8 @@ func otherAgentsNext(groups []Known, version string) string {
 	if len(waves) == 0 {
 		return installAgents
 	}
-	if more := len(waves) - mostWaves; more > 0 {
-		waves = append(waves[:mostWaves], "and "+reason.Counted(more, "more group", "more groups"))
+	if more := len(waves) - maxWaves; more > 0 {
+		waves = append(waves[:maxWaves], "and "+reason.Counted(more, "more group", "more groups"))
 	}
 	next := "agents are upgraded in waves: " + strings.Join(waves, "; ")
 	if left {

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// mostOpen bounds the number of remembered instances: those in trouble, and those being healed.
-const mostOpen = 20_000
+// maxOpen bounds the number of remembered instances: those in trouble, and those being healed.
+const maxOpen = 20_000
 
 // sign is trouble of an instance that no action has addressed yet.
 type sign struct {
@@ -105,7 +105,7 @@ func (h *healings) judged(e *store.JournalEntry) []span {
 		return h.end(o, e, "")
 	}
 	s, known := h.signs[e.Instance]
-	if !known && len(h.signs) >= mostOpen {
+	if !known && len(h.signs) >= maxOpen {
 		return nil
 	}
 	if !known {
@@ -153,7 +153,7 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 	switch {
 	case o != nil && o.now != failed:
 		return nil // its replacement is being created
-	case o == nil && len(h.open) >= mostOpen:
+	case o == nil && len(h.open) >= maxOpen:
 		return nil
 	case o == nil:
 		o = &healing{trace: traceOf(h.shard, failed, s.began), began: s.began, because: s.entry, failed: failed}
@@ -170,14 +170,14 @@ func (h *healings) decided(e *store.JournalEntry, s sign, replacement string) []
 	return spans
 }
 
-// mostKnown bounds the instances that refer to a healing: the one that failed first, and the last
+// maxKnown bounds the instances that refer to a healing: the one that failed first, and the last
 // two attempts, of which the earlier may still recover and keep the slot.
-const mostKnown = 3
+const maxKnown = 3
 
 // opens records that a healing is about an instance.
 func (h *healings) opens(o *healing, instance string) {
 	h.open[instance] = o
-	if o.known = append(o.known, instance); len(o.known) > mostKnown {
+	if o.known = append(o.known, instance); len(o.known) > maxKnown {
 		delete(h.open, o.known[1])
 		o.known = slices.Delete(o.known, 1, 2)
 	}
@@ -247,7 +247,7 @@ func endsSlot(e *store.JournalEntry) bool {
 
 // remember sets an entry of a map, unless the map is full.
 func remember[V any](of map[place]V, p place, what V) {
-	if _, known := of[p]; known || len(of) < mostOpen {
+	if _, known := of[p]; known || len(of) < maxOpen {
 		of[p] = what
 	}
 }

@@ -225,18 +225,18 @@ func TestHealingsAreFoundInTheJournal(t *testing.T) {
 // proves OBS-3
 func TestHealingsRememberNoMoreThanTheyMay(t *testing.T) {
 	h := newHealings("5e4d")
-	for i := range mostOpen + 10 {
+	for i := range maxOpen + 10 {
 		h.follow(entryAt(1, fmt.Sprint("s", i), i, verdict(store.Suspect)))
 		h.follow(entryAt(1, fmt.Sprint("o", i), i, fails(store.Dead, store.Deleting, fmt.Sprint("r", i))))
 		h.follow(entryAt(1, fmt.Sprint("l", i), i, fails(store.Dead, store.Deleting, "")))
 	}
-	if len(h.signs) > mostOpen || len(h.open) > mostOpen+1 || len(h.left) > mostOpen {
+	if len(h.signs) > maxOpen || len(h.open) > maxOpen+1 || len(h.left) > maxOpen {
 		t.Errorf("%d, %d and %d are remembered", len(h.signs), len(h.open), len(h.left))
 	}
-	for i := range mostOpen + 10 {
+	for i := range maxOpen + 10 {
 		h.follow(entryAt(2, fmt.Sprint("r", i), i, goes(store.Checking, store.Running)))
 	}
-	if len(h.open) != 0 || len(h.runs) != mostOpen {
+	if len(h.open) != 0 || len(h.runs) != maxOpen {
 		t.Errorf("%d are open, %d run", len(h.open), len(h.runs))
 	}
 }
@@ -249,7 +249,7 @@ func TestFailedAttemptsAreForgotten(t *testing.T) {
 	for i := range 50 {
 		h.follow(entryAt(i, fmt.Sprint("a", i), 0, verdict(store.Dead)))
 		h.follow(entryAt(i, fmt.Sprint("a", i), 0, fails(store.Dead, store.Deleting, fmt.Sprint("a", i+1))))
-		if len(h.open) > mostKnown {
+		if len(h.open) > maxKnown {
 			t.Fatalf("after %d attempts %d instances are remembered", i+1, len(h.open))
 		}
 	}
@@ -263,19 +263,19 @@ func TestFailedAttemptsAreForgotten(t *testing.T) {
 // proves OBS-3
 func TestWhatRunsIsKnownInEachPlace(t *testing.T) {
 	h := newHealings("5e4d")
-	for i := range mostOpen {
+	for i := range maxOpen {
 		h.follow(entryAt(1, fmt.Sprint("a", i), i, goes(store.Checking, store.Running)))
 	}
 	h.follow(entryAt(2, "b7", 7, goes(store.Checking, store.Running)))
 	if got := h.runs[place{"web", 7}]; got != "b7" {
-		t.Errorf("after %d places %s runs", mostOpen, got)
+		t.Errorf("after %d places %s runs", maxOpen, got)
 	}
 	h.follow(entryAt(3, "a7", 7, goes(store.Running, store.Deleting)))
 	h.follow(entryAt(3, "a8", 8, goes(store.Running, store.Deleting)))
-	h.follow(entryAt(4, "z", mostOpen, goes(store.Checking, store.Running)))
+	h.follow(entryAt(4, "z", maxOpen, goes(store.Checking, store.Running)))
 	_, eighth := h.runs[place{"web", 8}]
-	if h.runs[place{"web", 7}] != "b7" || eighth || h.runs[place{"web", mostOpen}] != "z" {
-		t.Errorf("%s and %s run, and what has gone: %t", h.runs[place{"web", 7}], h.runs[place{"web", mostOpen}], eighth)
+	if h.runs[place{"web", 7}] != "b7" || eighth || h.runs[place{"web", maxOpen}] != "z" {
+		t.Errorf("%s and %s run, and what has gone: %t", h.runs[place{"web", 7}], h.runs[place{"web", maxOpen}], eighth)
 	}
 }
 

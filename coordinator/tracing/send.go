@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	mostQueued = 4_096 // spans; more are dropped while the queue is full
-	sendEvery  = time.Second
-	sendTime   = 30 * time.Second // timeout of one request with all its retries
-	dialEvery  = 5 * time.Second  // longest pause while the collector is gone; gRPC would wait for two minutes
-	closeTime  = 2 * time.Second
+	maxQueued = 4_096 // spans; more are dropped while the queue is full
+	sendEvery = time.Second
+	sendTime  = 30 * time.Second // timeout of one request with all its retries
+	dialEvery = 5 * time.Second  // longest pause while the collector is gone; gRPC would wait for two minutes
+	closeTime = 2 * time.Second
 )
 
 // Sender sends spans to a collector.
@@ -66,7 +66,7 @@ func CheckEndpoint(endpoint string) error {
 func NewSender(exporter sdk.SpanExporter, a About, log *slog.Logger) *Sender {
 	q := &queue{SpanExporter: exporter, log: log}
 	s := &Sender{queue: q, provider: sdk.NewTracerProvider(
-		sdk.WithBatcher(q, sdk.WithMaxQueueSize(mostQueued),
+		sdk.WithBatcher(q, sdk.WithMaxQueueSize(maxQueued),
 			sdk.WithBatchTimeout(sendEvery), sdk.WithExportTimeout(sendTime)),
 		sdk.WithIDGenerator(given{}), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithResource(resource.NewSchemaless(
@@ -134,14 +134,14 @@ type queue struct {
 
 // admit reports whether there is room for another span, and reserves it.
 func (q *queue) admit() bool {
-	if q.waiting.Add(1) <= mostQueued {
+	if q.waiting.Add(1) <= maxQueued {
 		return true
 	}
 	q.waiting.Add(-1)
 	q.dropped.Add(1)
 	if !q.full.Swap(true) {
 		q.log.Warn("the collector takes traces too slowly: what does not fit into the queue is dropped",
-			"queued", mostQueued)
+			"queued", maxQueued)
 	}
 	return false
 }
@@ -153,7 +153,7 @@ func (q *queue) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error
 	switch {
 	case err == nil:
 		failed := q.failing.Swap(false)
-		if waiting <= mostQueued/2 && q.full.Swap(false) || failed && !q.full.Load() {
+		if waiting <= maxQueued/2 && q.full.Swap(false) || failed && !q.full.Load() {
 			q.log.Info("the collector takes traces again", "dropped", q.dropped.Swap(0))
 		}
 	case !errors.Is(err, context.Canceled):

@@ -139,7 +139,7 @@ func TestAFullQueueIsLoggedOnce(t *testing.T) {
 		logged  []string
 	}{
 		"slow": {nil, 100, []string{"too slowly", "takes traces again"}},
-		"gone": {errors.New("gone"), mostQueued + 100, []string{"too slowly", "does not take traces", "takes traces again"}},
+		"gone": {errors.New("gone"), maxQueued + 100, []string{"too slowly", "does not take traces", "takes traces again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAFullQueueIsLoggedOnce(t *testing.T) {
 				s := NewSender(to, About{Shard: "shop", Replica: "one"}, slog.New(slog.NewTextHandler(&lines, nil)))
 				defer s.Close()
 				one := newHealings("5e4d").follow(entryAt(1, "a", 0, fails(store.Dead, store.Deleting, "b")))[0]
-				for range mostQueued + 100 {
+				for range maxQueued + 100 {
 					s.send(one)
 				}
 				close(to.free)
@@ -169,7 +169,7 @@ func TestAFullQueueIsLoggedOnce(t *testing.T) {
 						t.Errorf("line %d is %q, want %q", i, got[i], want)
 					}
 				}
-				if to.taken+c.dropped != mostQueued+101 {
+				if to.taken+c.dropped != maxQueued+101 {
 					t.Errorf("%d were taken", to.taken)
 				}
 			})

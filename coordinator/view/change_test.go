@@ -37,7 +37,7 @@ func inShard(t *testing.T, test func(*shown)) {
 		defer db.Close()
 		x := &shown{t: t, st: db.Connect(), keys: store.KeysOf("test"), now: time.Now().UTC(), group: store.DefaultGroup()}
 		x.cache = cache.New(x.keys)
-		j := journal.New(x.keys, journal.MostEntries)
+		j := journal.New(x.keys, journal.MaxEntries)
 		x.views = view.New("test", x.cache, j)
 		ctx, stop := context.WithCancel(t.Context())
 		defer synctest.Wait()

@@ -17,11 +17,11 @@ import (
 
 // Limits of live pages.
 const (
-	mostStreams = 64                     // at once; further pages poll every few seconds
-	deltaEvery  = 250 * time.Millisecond // at most
-	beatEvery   = 5 * time.Second        // at least, also if nothing changes
-	writeTime   = 5 * time.Second        // for one message: a slower reader is dropped
-	mostWaiting = 8                      // messages queued for a reader
+	maxStreams = 64                     // at once; further pages poll every few seconds
+	deltaEvery = 250 * time.Millisecond // at most
+	beatEvery  = 5 * time.Second        // at least, also if nothing changes
+	writeTime  = 5 * time.Second        // for one message: a slower reader is dropped
+	maxWaiting = 8                      // messages queued for a reader
 )
 
 // live sends the changes of pages to their readers. A page is rendered once for all of its readers,
@@ -167,7 +167,7 @@ func (l *live) join(path string, query url.Values, have string) (f *feed, messag
 ) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx == nil || l.streams >= mostStreams {
+	if l.ctx == nil || l.streams >= maxStreams {
 		return nil, nil, nil, http.StatusServiceUnavailable
 	}
 	key := path + "?" + query.Encode()
@@ -190,7 +190,7 @@ func (l *live) join(path string, query url.Values, have string) (f *feed, messag
 		l.at.Go(func() { f.run(ctx) })
 	}
 	l.streams++
-	messages = make(chan []byte, mostWaiting)
+	messages = make(chan []byte, maxWaiting)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers[messages] = struct{}{}

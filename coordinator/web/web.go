@@ -54,10 +54,10 @@ type Deps struct {
 
 // Limits of what a client can make the server spend.
 const (
-	idleTime   = time.Minute // between two requests on a connection
-	mostHeader = 8 << 10     // bytes; net/http adds 4 KiB
-	mostSeats  = 128         // connections at once
-	endTime    = time.Second // for answers that are under way when the server ends
+	idleTime  = time.Minute // between two requests on a connection
+	maxHeader = 8 << 10     // bytes; net/http adds 4 KiB
+	maxSeats  = 128         // connections at once
+	endTime   = time.Second // for answers that are under way when the server ends
 )
 
 // Tests on a busy machine allow more.
@@ -109,7 +109,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.health = &health{replica: deps.Replica, certificates: certificates}
 	s.targets = targets{deps.Replica}
-	s.store, s.journal = deps.Store, journal.New(store.KeysOf(cfg.Shard), journal.MostEntries)
+	s.store, s.journal = deps.Store, journal.New(store.KeysOf(cfg.Shard), journal.MaxEntries)
 	s.views, s.ask = view.New(cfg.Shard, deps.Replica.Cache(), s.journal), deps.Members
 	pages, err := page.New(page.Config{Shard: cfg.Shard, Replica: cfg.ReplicaID}, page.Deps{
 		Replica: deps.Replica, Journal: s.journal, Views: s.views,
@@ -177,7 +177,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err := s.access.Safe("--http", s.cfg.Listen, s.local, "127.0.0.1:7421"); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	s.listener = newCrowd(l, mostSeats)
+	s.listener = newCrowd(l, maxSeats)
 	if config := s.access.TLS(); config != nil {
 		s.listener = tls.NewListener(s.listener, config)
 	}
@@ -218,7 +218,7 @@ func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.handler(), Protocols: &protocols,
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
-		MaxHeaderBytes: mostHeader,
+		MaxHeaderBytes: maxHeader,
 		// of handshakes and the like, which any client can cause
 		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

@@ -17,13 +17,13 @@ import (
 const (
 	giveUpAfter = time.Hour
 	retryFirst  = time.Second
-	retryMost   = time.Minute
+	maxRetry    = time.Minute
 	saveEvery   = 5 * time.Second
 	// idleEvery is how often the position in the journal is recorded while nothing is sent, so that
 	// a new leader reads little.
-	idleEvery       = 10 * time.Minute
-	mostDeadLetters = 20
-	partSize        = 1_000 // entries that one request reads
+	idleEvery      = 10 * time.Minute
+	maxDeadLetters = 20
+	partSize       = 1_000 // entries that one request reads
 )
 
 // errLater ends a watch: etcd would keep all further changes in memory while an event is tried
@@ -83,7 +83,7 @@ func (d *delivery) run(ctx context.Context) {
 			d.log.Debug("webhook waits for etcd", "error", err)
 		}
 		ok := wait(ctx, pause)
-		pause = min(2*pause, retryMost)
+		pause = min(2*pause, maxRetry)
 		return ok
 	}
 	for {
@@ -263,7 +263,7 @@ func (d *delivery) deliver(ctx context.Context, kv store.KV, patient bool) (done
 	if slices.ContainsFunc(d.record.DeadLetters, func(l store.DeadLetter) bool { return l.ID == e.ID }) {
 		return true, nil // by the previous leader
 	}
-	for pause := retryFirst; ; pause = min(2*pause, retryMost) {
+	for pause := retryFirst; ; pause = min(2*pause, maxRetry) {
 		e.Missed = d.record.Missed
 		failed := d.hook.Send(ctx, &e)
 		if ctx.Err() != nil {
@@ -321,7 +321,7 @@ func (d *delivery) failed(e *Event, failed error) bool {
 	r.DeadLetters = append(r.DeadLetters, store.DeadLetter{
 		ID: e.ID, At: e.At, GivenUp: now, Rule: e.Rule, Group: e.Group, Instance: e.Instance, Why: r.Why,
 	})
-	r.DeadLetters = r.DeadLetters[max(0, len(r.DeadLetters)-mostDeadLetters):]
+	r.DeadLetters = r.DeadLetters[max(0, len(r.DeadLetters)-maxDeadLetters):]
 	r.DeadCount++
 	r.Missed++
 	r.At, r.Trying, r.Since, r.Tried = e.At, "", time.Time{}, 0

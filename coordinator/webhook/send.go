@@ -90,16 +90,16 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 	}
 }
 
-// leastKey is the minimum length of a signing key.
-const leastKey = 24
+// minKey is the minimum length of a signing key.
+const minKey = 24
 
 // parseKey reads a key: base64 after whsec_, as Standard Webhooks spells it.
 func parseKey(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, "whsec_")
 	key, err := base64.StdEncoding.DecodeString(encoded)
-	if !ok || err != nil || len(key) < leastKey {
+	if !ok || err != nil || len(key) < minKey {
 		return nil, fmt.Errorf("a key must be whsec_ and at least %d bytes in base64; make one: "+
-			`echo "whsec_$(head -c 32 /dev/urandom | base64)"`, leastKey)
+			`echo "whsec_$(head -c 32 /dev/urandom | base64)"`, minKey)
 	}
 	return key, nil
 }

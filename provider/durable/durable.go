@@ -43,7 +43,7 @@ func Replace(path string, data []byte, mode fs.FileMode, prepare ...func(*os.Fil
 	return SyncDir(filepath.Dir(path))
 }
 
-// Rename gives a file or directory another name, for good.
+// Rename gives a file or directory another name, durably.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // Create looks for the machine, and runs it if EC2 shows none. It returns when EC2 has accepted it.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (m provider.Machine, err error) {
 	k := key{req.Bootstrap.Shard, req.Bootstrap.Instance}
-	err = p.turns.Take(ctx, k, func() error {
+	err = p.locks.With(ctx, k, func() error {
 		if _, is := p.zones[req.Zone]; !is {
 			return &provider.Error{
 				Kind: provider.Invalid, Scope: "zone " + req.Zone, Message: "the provider has " + strings.Join(p.zoneNames(), ", "),

@@ -103,7 +103,7 @@ func (p *Provider) terminate(ctx context.Context, i instance, hard bool) error {
 // Its volumes go with it.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	k := key{shard, instance}
-	if err := p.turns.Take(ctx, k, func() error { return p.remove(ctx, k) }); err != nil {
+	if err := p.locks.With(ctx, k, func() error { return p.remove(ctx, k) }); err != nil {
 		return fmt.Errorf("delete machine %s: %w", instance, err)
 	}
 	return nil
@@ -141,7 +141,7 @@ func (p *Provider) remove(ctx context.Context, k key) error {
 // lose the public address and the disks of the host, and is not possible with Spot.
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	k := key{shard, instance}
-	if err := p.turns.Take(ctx, k, func() error { return p.restart(ctx, k) }); err != nil {
+	if err := p.locks.With(ctx, k, func() error { return p.restart(ctx, k) }); err != nil {
 		return fmt.Errorf("restart machine %s: %w", instance, err)
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/amazon"
+	"github.com/leasehold/leasehold/provider/keylock"
 	"github.com/leasehold/leasehold/provider/settings"
-	"github.com/leasehold/leasehold/provider/turns"
 )
 
 // Provider makes machines that are instances of EC2.
@@ -32,7 +32,7 @@ type Provider struct {
 	log         *slog.Logger
 	lookup      func(name string) (string, error)
 
-	turns turns.Turns[key] // one call at a time for a machine
+	locks keylock.Locks[key] // one call at a time for a machine
 
 	mu      sync.Mutex
 	young   map[key]newborn        // made so lately that EC2 may not show them yet

@@ -195,14 +195,14 @@ func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) er
 	return p.call(ctx, "restart", shard, instance, restartParams{Boot: boot}, &struct{}{})
 }
 
-// mostPages bounds a List that never ends.
-const mostPages = 1000
+// maxPages bounds a List that never ends.
+const maxPages = 1000
 
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	machines := []provider.Machine{}
 	seen := map[string]string{} // the ref of each instance; with copies, of each machine
 	page := ""
-	for range mostPages {
+	for range maxPages {
 		var r listResult
 		if err := p.call(ctx, "list", shard, "", listParams{Page: page}, &r); err != nil {
 			return nil, err
@@ -231,7 +231,7 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 		}
 		page = r.Next
 	}
-	return nil, fmt.Errorf("the list has more than %d pages", mostPages)
+	return nil, fmt.Errorf("the list has more than %d pages", maxPages)
 }
 
 // Console asks the program for the end of what a machine wrote.

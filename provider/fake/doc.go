@@ -22,7 +22,7 @@
 //   - A Cloud has no goroutine, no lock and no clock of its own, and depends on no map's order.
 //   - A Provider works in a testing/synctest bubble: no lock is held while waiting. Close ends and
 //     awaits what it has started.
-//   - At most one machine is ever made for an ID. One that was deleted is remembered for good,
+//   - At most one machine is ever made for an ID. One that was deleted is remembered forever,
 //     unless the cloud is configured to forget.
 //
 // # What it does not do

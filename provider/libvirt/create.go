@@ -26,7 +26,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (m pr
 		return m, err
 	}
 	k := key{b.Shard, b.Instance}
-	err = p.turns.Take(ctx, k, func() error {
+	err = p.locks.With(ctx, k, func() error {
 		p.forgetUndefined(k)
 		d, err := p.create(ctx, h, req)
 		if err == nil {

@@ -21,7 +21,7 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 	k := key{shard, instance}
 	var h *hypervisor
 	var d *domain
-	err := p.turns.Take(ctx, k, func() (err error) {
+	err := p.locks.With(ctx, k, func() (err error) {
 		if h, d, err = p.everywhere(ctx, k); err != nil || d == nil || d.down() {
 			d = nil
 			return err
@@ -97,7 +97,7 @@ func end(ctx context.Context, h *hypervisor, d *domain, timeout time.Duration) e
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	k := key{shard, instance}
 	var removed []place
-	err := p.turns.Take(ctx, k, func() error {
+	err := p.locks.With(ctx, k, func() error {
 		for {
 			h, d, err := p.everywhere(ctx, k)
 			if err != nil || d == nil {
@@ -150,7 +150,7 @@ func undefine(l *link, d *domain) error {
 // and starts it on the same hypervisor, unless another one may run it (see startable).
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
 	k := key{shard, instance}
-	err := p.turns.Take(ctx, k, func() error {
+	err := p.locks.With(ctx, k, func() error {
 		h, d, err := p.startable(ctx, k)
 		if err != nil {
 			return err

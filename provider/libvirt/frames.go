@@ -16,7 +16,7 @@ const (
 	typeStream  = 3
 	statusOK    = 0
 	statusMore  = 2       // of a packet of a stream: there is more, if it has a payload
-	mostEarly   = 4 << 20 // bytes of a stream before the reply to its call
+	maxEarly    = 4 << 20 // bytes of a stream before the reply to its call
 )
 
 // frames is a connection from which go-libvirt gets whole packets only, and none that it cannot
@@ -82,7 +82,7 @@ func (f *frames) next() error {
 		}
 	case kind != typeStream:
 		f.buffer = packet
-	case serial > f.replied && len(f.early)+len(packet) > mostEarly:
+	case serial > f.replied && len(f.early)+len(packet) > maxEarly:
 		return fmt.Errorf("%d bytes of a stream, and no reply to its call", len(f.early)+len(packet))
 	case serial > f.replied:
 		f.early = append(f.early, packet...)

@@ -59,7 +59,7 @@ func (p *Provider) sweep(ctx context.Context, h *hypervisor, poolName, shard str
 			p.report(h, name)
 			continue
 		}
-		err = p.turns.Take(ctx, of.key, func() error {
+		err = p.locks.With(ctx, of.key, func() error {
 			if _, is := p.hasUndefined(u); !is {
 				return nil // it is created again
 			}

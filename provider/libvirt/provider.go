@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/turns"
+	"github.com/leasehold/leasehold/provider/keylock"
 )
 
 // Provider makes machines that are domains of libvirt. Several, in this process or in others, may
@@ -26,7 +26,7 @@ type Provider struct {
 	schema      json.RawMessage
 	log         *slog.Logger
 
-	turns turns.Turns[key] // one call for a machine at a time
+	locks keylock.Locks[key] // one call for a machine at a time
 
 	mu        sync.Mutex
 	seen      map[key]string // the zone in which a machine was seen last

@@ -20,7 +20,7 @@ import (
 //
 // proves SAFE-8, PROV-4
 func TestAThousandMachinesOverConnectionsThatBreak(t *testing.T) {
-	const n, workers, shard, mostPackets = 1000, 8, "sh-thousand", 40
+	const n, workers, shard, maxPackets = 1000, 8, "sh-thousand", 40
 	l := startReal(t)
 	var dialed atomic.Int64
 	crowd := providertest.Crowd{
@@ -47,7 +47,7 @@ func TestAThousandMachinesOverConnectionsThatBreak(t *testing.T) {
 				return nil, err
 			}
 			// If some lived for good, soon all that are kept for later calls would be of that kind.
-			most := int64(mostPackets)
+			most := int64(maxPackets)
 			if rand.IntN(4) == 0 {
 				most *= 10
 			}

@@ -23,7 +23,7 @@ const maxConsoles = 256
 func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte, error) {
 	name := nameOf(instance)
 	var tail []byte
-	err := p.turns.Take(ctx, name, func() error {
+	err := p.locks.With(ctx, name, func() error {
 		c, ok, err := p.find(ctx, shard, instance)
 		if err != nil {
 			return err

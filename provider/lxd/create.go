@@ -43,7 +43,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 		})
 	}
 	var m provider.Machine
-	err := p.turns.Take(ctx, nameOf(b.Instance), func() error {
+	err := p.locks.With(ctx, nameOf(b.Instance), func() error {
 		c, err := p.create(ctx, req)
 		if err == nil {
 			m = c.machine(time.Now(), p.timeout)

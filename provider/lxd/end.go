@@ -14,7 +14,7 @@ import (
 // the timeout is over. No other call waits meanwhile: Delete cuts the wait short.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	var c *container
-	err := p.turns.Take(ctx, nameOf(instance), func() (err error) {
+	err := p.locks.With(ctx, nameOf(instance), func() (err error) {
 		for {
 			var ok bool
 			if c, ok, err = p.find(ctx, shard, instance); err != nil || !ok || c.down() {
@@ -90,7 +90,7 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 // Delete kills the container's processes and removes it.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	name := nameOf(instance)
-	err := p.turns.Take(ctx, name, func() error {
+	err := p.locks.With(ctx, name, func() error {
 		for {
 			c, ok, err := p.find(ctx, shard, instance)
 			if err != nil || !ok {
@@ -130,7 +130,7 @@ func (p *Provider) remove(ctx context.Context, name string) error {
 // starts it. Where another boot than the one named has begun, nothing is left to do, unless that
 // was never completed.
 func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
-	err := p.turns.Take(ctx, nameOf(instance), func() error {
+	err := p.locks.With(ctx, nameOf(instance), func() error {
 		c, ok, err := p.find(ctx, shard, instance)
 		if err != nil {
 			return err

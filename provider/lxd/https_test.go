@@ -72,7 +72,7 @@ func overHTTPS(t *testing.T, l *lxdtest.LXD) {
 		t.Fatal(err)
 	}
 	if _, err := p.List(t.Context(), realShard); err != nil && provider.KindOf(err) != provider.Credentials {
-		t.Errorf("List with a certificate that is trusted no more: %v", err)
+		t.Errorf("List with a certificate that is no longer trusted: %v", err)
 	}
 	if all, err := p.List(t.Context(), realShard); err != nil || len(all) != 1 {
 		t.Errorf("List with the renewed certificate: %+v, %v", all, err)

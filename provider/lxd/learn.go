@@ -18,7 +18,7 @@ const (
 	askers        = 8                // how many containers are asked at the same time
 	addressesOnce = 64               // how many containers a List asks for their addresses
 	askAgain      = 10 * time.Minute // for an address that may have changed
-	mostInVain    = 30               // of a start without an address: it may have no network
+	maxInVain     = 30               // of a start without an address: it may have no network
 	questionsFor  = 2 * time.Second  // all questions of one List
 )
 
@@ -65,7 +65,7 @@ func (p *Provider) learn(ctx context.Context, all []*container) {
 		p.update(c, func(*known) {})
 		k := p.knownOf(c)
 		q := question{c: c, boot: c.boot() == "" && time.Since(k.bootAsked) >= k.bootWait(), asked: k.bootAsked}
-		q.address = (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < mostInVain &&
+		q.address = (time.Since(k.asked) > askAgain || k.address == "" || k.inVain > 0) && k.inVain < maxInVain &&
 			addresses < addressesOnce
 		if c.Status != isRunning || c.foreign() || !q.boot && !q.address {
 			continue
@@ -78,12 +78,12 @@ func (p *Provider) learn(ctx context.Context, all []*container) {
 	slices.SortStableFunc(questions, func(a, b question) int { return a.asked.Compare(b.asked) })
 	ctx, cancel := context.WithTimeout(ctx, questionsFor)
 	defer cancel()
-	turns := make(chan struct{}, askers)
+	limit := make(chan struct{}, askers)
 	var wg sync.WaitGroup
 	for _, q := range questions {
-		turns <- struct{}{}
+		limit <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-limit }()
 			if q.boot && ctx.Err() == nil {
 				p.learnBoot(ctx, q.c)
 			}
@@ -115,10 +115,10 @@ func (p *Provider) learnBoot(ctx context.Context, c *container) {
 		return
 	}
 	p.update(c, func(k *known) { k.boot = id })
-	if p.turns.Taken(c.Name) {
+	if p.locks.Held(c.Name) {
 		return
 	}
-	err := p.turns.Take(ctx, c.Name, func() error {
+	err := p.locks.With(ctx, c.Name, func() error {
 		now, err := p.again(ctx, c)
 		if err != nil || now.start() != c.start() || now.boot() != "" {
 			return err

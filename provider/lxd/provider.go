@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/turns"
+	"github.com/leasehold/leasehold/provider/keylock"
 )
 
 // Provider makes machines that are containers of LXD. Several, in this process or in others, may
@@ -28,7 +28,7 @@ type Provider struct {
 	schema   json.RawMessage
 	log      *slog.Logger
 
-	turns turns.Turns[string] // by container: one call at a time
+	locks keylock.Locks[string] // by container: one call at a time
 
 	mu       sync.Mutex
 	known    map[string]known        // by container

@@ -28,7 +28,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (m pr
 	if _, is := p.config.Zones[req.Zone]; !is {
 		return m, invalid("zone %q: this OpenStack has %s", req.Zone, strings.Join(p.zoneNames(), ", "))
 	}
-	err = p.turns.Take(ctx, req.Bootstrap.Instance, func() error {
+	err = p.locks.With(ctx, req.Bootstrap.Instance, func() error {
 		m, err = p.create(ctx, req)
 		return err
 	})

@@ -28,7 +28,7 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 func (p *Provider) each(ctx context.Context, what, shard, instance string,
 	do func(context.Context, *server) error,
 ) error {
-	err := p.turns.Take(ctx, instance, func() error {
+	err := p.locks.With(ctx, instance, func() error {
 		found, err := p.find(ctx, shard, instance)
 		errs := []error{err}
 		for _, s := range found {
@@ -44,7 +44,7 @@ func (p *Provider) each(ctx context.Context, what, shard, instance string,
 
 // RemoveCopy removes one server of an instance, if it is the one that the call made.
 func (p *Provider) RemoveCopy(ctx context.Context, shard, instance, ref, call string) error {
-	err := p.turns.Take(ctx, instance, func() error {
+	err := p.locks.With(ctx, instance, func() error {
 		s, err := p.get(ctx, ref)
 		if err != nil || s == nil {
 			return err
@@ -117,7 +117,7 @@ func notFoundIsNil(err error) error {
 // Restart starts a server that is off, and reboots one that is on without shutting it down. Nova
 // has no IDs of boots, so a call that comes late or twice ends the boot that is there then.
 func (p *Provider) Restart(ctx context.Context, shard, instance, _ string) error {
-	err := p.turns.Take(ctx, instance, func() error {
+	err := p.locks.With(ctx, instance, func() error {
 		found, err := p.find(ctx, shard, instance)
 		if err != nil {
 			return err

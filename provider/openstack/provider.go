@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
-	"github.com/leasehold/leasehold/provider/turns"
+	"github.com/leasehold/leasehold/provider/keylock"
 )
 
 // Provider makes machines that are servers of Nova. Several, in this process or in others, may use
@@ -26,7 +26,7 @@ type Provider struct {
 	http    *http.Client
 	idle    func() // closes connections that nothing uses
 	lookup  func(name string) (string, error)
-	turns   turns.Turns[string]
+	locks   keylock.Locks[string]
 
 	login chan struct{} // held by the one call that asks Keystone for a token
 

@@ -81,10 +81,10 @@ func lookup(env []byte, name string) string {
 // so, when its parent and its leader are gone.
 type kin map[identity]bool
 
-// members are the running processes of a machine: those with its marker, those in known, and
+// processes returns the running processes of a machine: those with its marker, those in known, and
 // processes with such a process as parent or as the living leader of their session or group. Those
 // are added to known.
-func (known kin) members(all []resident, marker string) []identity {
+func (known kin) processes(all []resident, marker string) []identity {
 	in := map[int]bool{} // by pid, which is unambiguous within one census
 	var found []identity
 	add := func(r resident) {
@@ -156,7 +156,7 @@ func (p *Provider) relatives(ctx context.Context, r record) (kin, error) {
 	if err != nil {
 		return nil, err
 	}
-	known.members(all, r.marker())
+	known.processes(all, r.marker())
 	return known, nil
 }
 
@@ -169,7 +169,7 @@ func (p *Provider) sweep(ctx context.Context, marker string, known kin) error {
 		if err != nil {
 			return err
 		}
-		members := known.members(all, marker)
+		members := known.processes(all, marker)
 		if len(members) == 0 {
 			if clean--; clean == 0 {
 				return nil

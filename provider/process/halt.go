@@ -73,7 +73,7 @@ func (p *Provider) Resume(ctx context.Context) (int, error) {
 	return started, err
 }
 
-// GiveUp stops for good, with a reason, every machine whose bootstrap document is of no use any
+// GiveUp stops forever, with a reason, every machine whose bootstrap document is of no use any
 // more: it is listed as stopped, and so replaced at once. It returns how many there are. Like Halt
 // and Resume it is for a program that is coordinator and host in one.
 func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider.Bootstrap) bool) (int, error) {
@@ -114,12 +114,12 @@ func (p *Provider) each(ctx context.Context, f func(name string) error) error {
 		return err
 	}
 	errs := make([]error, len(names))
-	turns := make(chan struct{}, haltAtOnce)
+	limit := make(chan struct{}, haltAtOnce)
 	var wg sync.WaitGroup
 	for i, name := range names {
-		turns <- struct{}{}
+		limit <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-limit }()
 			errs[i] = p.locked(ctx, name, func() error { return f(name) })
 		})
 	}

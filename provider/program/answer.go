@@ -3,10 +3,10 @@ package program
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // answer is a program's output: a result or an error.
@@ -67,10 +67,4 @@ func Times(consistency, callTimeout float64) (age, timeout time.Duration, err er
 }
 
 // Clip shortens a program's text.
-func Clip(s string) string {
-	const most = 500
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…" // a character that was cut in two is left out
-	}
-	return s
-}
+func Clip(s string) string { return clip.Marked(s, 500) }

@@ -32,7 +32,7 @@ type Cluster struct {
 	Token string
 	// New makes a new cluster where there is no data. Otherwise such a member joins the others.
 	New bool
-	// Alone makes a member continue as the only one, for good: the others are lost.
+	// Alone makes a member continue as the only one: the others are lost.
 	Alone bool
 }
 

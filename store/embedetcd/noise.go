@@ -27,8 +27,8 @@ var endNoise = []string{
 // times a second about one that is down.
 const repeatAfter = time.Minute
 
-// mostWarnings bounds how many different warnings are remembered.
-const mostWarnings = 1000
+// maxWarnings bounds how many different warnings are remembered.
+const maxWarnings = 1000
 
 // warnings decides which of etcd's entries are passed on.
 type warnings struct {
@@ -68,7 +68,7 @@ func (w *warnings) pass(e zapcore.Entry, fields map[string]any) (held int, ok bo
 	if before != nil {
 		held = before.held
 	}
-	if w.passed == nil || len(w.passed) >= mostWarnings {
+	if w.passed == nil || len(w.passed) >= maxWarnings {
 		w.passed = map[[2]string]*passed{}
 	}
 	w.passed[key] = &passed{at: e.Time}

@@ -11,7 +11,7 @@
 //   - A watch delivers each revision whole, once and in order, over any number of reconnections, or
 //     ends with store.ErrCompacted or store.ErrDenied.
 //   - A lease's end is counted from before its request was sent. A lease that has ended by that
-//     count is never sent to etcd again: etcd would hold up everything behind it on the stream
+//     count is never sent to etcd again: etcd would delay everything behind it on the stream
 //     until it is revoked.
 //   - Nothing renews a lease but a call of Renew.
 //

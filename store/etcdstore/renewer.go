@@ -19,7 +19,7 @@ var errClosed = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 // renewer renews any number of leases over a few keepalive streams to etcd's leader.
 //
 // etcd answers a stream's renewals one after the other, and one that waits (for a lease that has
-// expired to be revoked, for a leader) holds up all behind it. Hence several streams, each lease on
+// expired to be revoked, for a leader) delays all behind it. Hence several streams, each lease on
 // one of them; leases that have ended by our clock on none; and those whose end we do not know,
 // because another process was granted them, on a stream of their own.
 //

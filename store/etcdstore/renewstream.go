@@ -106,7 +106,7 @@ func (s *renewStream) run(ctx context.Context) {
 	for s.awaitDemand(ctx) {
 		to := s.leader.current()
 		began := time.Now()
-		err := s.session(ctx, to)
+		err := s.serveOnce(ctx, to)
 		if ctx.Err() != nil {
 			break
 		}
@@ -172,8 +172,8 @@ func (s *renewStream) awaitDemand(ctx context.Context) bool {
 	return false
 }
 
-// session opens a stream to a member, serves it until it ends, and returns why it ended.
-func (s *renewStream) session(parent context.Context, to *pin) error {
+// serveOnce opens a stream to a member, serves it until it ends, and returns why it ended.
+func (s *renewStream) serveOnce(parent context.Context, to *pin) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
 
@@ -189,7 +189,7 @@ func (s *renewStream) session(parent context.Context, to *pin) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end(nil)
-	running.Go(func() { // an unused session must move, too
+	running.Go(func() { // an unused stream must move, too
 		select {
 		case <-to.moved:
 			end(errMoved)

@@ -61,7 +61,7 @@ func (w *watch) run(ctx context.Context) {
 	pause, interrupted := 50*time.Millisecond, false
 	for {
 		w.heard = false
-		err := w.session(ctx)
+		err := w.watchOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -92,14 +92,14 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// session watches until something ends it, and returns the reason.
+// watchOnce watches until something ends it, and returns the reason.
 //
 // It speaks etcd's protocol on a stream of its own and does not use the etcd client's watcher. That
 // watcher resumes by itself, at the revision after the last one delivered, and etcd sends such a
 // watch no progress until something is written: after every reconnection an idle watch would be as
 // silent as a broken one. It also reads on without bound while the consumer is busy. On a stream of
 // our own, etcd keeps what is not read yet, as history.
-func (w *watch) session(parent context.Context) error {
+func (w *watch) watchOnce(parent context.Context) error {
 	// A member that knows no leader ends the stream instead of serving an old state.
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(parent))
 	defer cancel(nil)
@@ -253,7 +253,7 @@ func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 	return batch, nil
 }
 
-// watchError distinguishes a refusal, which ends a watch for good, from an interruption. A watch
+// watchError distinguishes a refusal, which ends a watch, from an interruption. A watch
 // that is refused on creation says so in text alone. An expired token is no refusal: the next
 // session logs in again.
 func watchError(err error) error {

@@ -13,13 +13,13 @@ import (
 	"text/template/parse"
 )
 
-// MostBytes is how large a file may be.
-const MostBytes = 256 << 10
+// MaxBytes is how large a file may be.
+const MaxBytes = 256 << 10
 
-// mostSteps bounds the work of rendering: each value that is written is a step, and each round of a
+// maxSteps bounds the work of rendering: each value that is written is a step, and each round of a
 // loop takes as many as the loop has bytes. That is far from what a list of ten thousand peers
 // takes, and done within a second.
-const mostSteps = 20_000_000
+const maxSteps = 20_000_000
 
 // Data is what a template is rendered from.
 type Data struct {
@@ -102,7 +102,7 @@ func (t *Template) uses(part string) bool {
 
 // Render renders the template. An error that comes from the template is an *Error.
 func (t *Template) Render(d Data) ([]byte, error) {
-	out := bounded{left: MostBytes, steps: mostSteps}
+	out := bounded{left: MaxBytes, steps: maxSteps}
 	if err := t.t.Execute(&out, d); err != nil {
 		return nil, readError(err)
 	}
@@ -154,7 +154,7 @@ type bounded struct {
 }
 
 var (
-	errTooLarge = fmt.Errorf("the file becomes larger than %d KiB", MostBytes>>10)
+	errTooLarge = fmt.Errorf("the file becomes larger than %d KiB", MaxBytes>>10)
 	errTooLong  = errors.New("it takes too many steps: loop over less")
 )
 

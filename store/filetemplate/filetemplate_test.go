@@ -88,7 +88,7 @@ func TestRenderingIsBounded(t *testing.T) {
 		"{{range 1000000000000}}0123456789{{end}}":                                  "larger than 256 KiB",
 		"{{$x := `0`}}{{range 100}}{{$x = quote $x}}{{end}}":                        "too long to be quoted",
 		"{{range 1000000000000}}" + strings.Repeat("{{$x := 1}}", 5000) + "{{end}}": "too many steps",
-		strings.Repeat("x", MostBytes+1):                                            "larger than 256 KiB",
+		strings.Repeat("x", MaxBytes+1):                                             "larger than 256 KiB",
 	} {
 		p, err := Parse(text)
 		if err == nil {

@@ -9,8 +9,8 @@ import (
 	"text/template/parse"
 )
 
-// mostQuoted is the longest text that quote takes: a result that is quoted again and again grows.
-const mostQuoted = 4096
+// maxQuoted is the longest text that quote takes: a result that is quoted again and again grows.
+const maxQuoted = 4096
 
 // functions are those that a template may use beside allowed.
 var functions = template.FuncMap{
@@ -28,7 +28,7 @@ var functions = template.FuncMap{
 		return port, nil
 	},
 	"quote": func(text string) (string, error) {
-		if len(text) > mostQuoted {
+		if len(text) > maxQuoted {
 			return "", fmt.Errorf("a text of %d bytes is too long to be quoted", len(text))
 		}
 		return strconv.Quote(text), nil

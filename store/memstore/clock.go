@@ -28,8 +28,8 @@ func (RealClock) Now() time.Time { return time.Now() }
 // AfterFunc is time.AfterFunc.
 func (RealClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// ManualClock stands still but for Advance. For simulations: what is due at one time is called in
-// the order in which it was asked for, so that a run can be repeated exactly.
+// ManualClock moves only when Advance is called. For simulations: what is due at one time is
+// called in the order in which it was asked for, so that a run can be repeated exactly.
 type ManualClock struct {
 	mu    sync.Mutex
 	now   time.Time

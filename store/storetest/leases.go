@@ -243,7 +243,7 @@ func (b *bench) renewUntilDeleted(watch <-chan store.Batch, lease store.Lease, n
 	}
 }
 
-// testExpired: renewals of leases that have ended fail by themselves, and hold up no others.
+// testExpired: renewals of leases that have ended fail by themselves, and delay no others.
 func testExpired(b *bench) {
 	const many = 200
 	expired := make([]store.Lease, many)

@@ -130,7 +130,7 @@ func excesses(t *testing.T, s *siege) {
 		{"hello again and again", func(t *testing.T, stream protocol.Gateway_SessionClient) {
 			for range 1000 {
 				if stream.Send(
-					&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: s.helloOf(s.Members("web")[0])}},
+					&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: s.helloOf(s.Instances("web")[0])}},
 				) != nil {
 					return
 				}
@@ -151,7 +151,7 @@ func excesses(t *testing.T, s *siege) {
 	s.within(t, "words that are no message", func(t *testing.T) { garbage(t, s, rogues[len(tries)]) })
 	s.within(t, "a stream without a hello", func(t *testing.T) {
 		before, e := s.Mark(), s.attacker()
-		conn := e.connect(t, e.with(s.stolenAuthority(t).forge(t, s.agent(s.Members("web")[0]))))
+		conn := e.connect(t, e.with(s.stolenAuthority(t).forge(t, s.agent(s.Instances("web")[0]))))
 		ctx, cancel := context.WithTimeout(t.Context(), stage.Longest)
 		defer cancel()
 		stream, err := protocol.NewGatewayClient(conn).Session(ctx)

@@ -46,7 +46,7 @@ func files(t *testing.T, s *siege) {
 				t.Errorf("the operator is told %d bytes", len(said))
 			}
 			t.Logf("%.200s", said)
-			if now := s.Mark().Revision; len(s.Members("bad")) > 0 {
+			if now := s.Mark().Revision; len(s.Instances("bad")) > 0 {
 				t.Errorf("there is a group of it at revision %d", now)
 			}
 			s.untouched(t, before)

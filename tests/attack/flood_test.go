@@ -25,7 +25,7 @@ var halfOpen = tier.Pick(1000, 10_000)
 // than an agent may send.
 const (
 	talkingTime = 2 * time.Minute
-	mostRate    = 25 // reports a second: 20, and the 100 that it may send at once
+	maxRate     = 25 // reports a second: 20, and the 100 that it may send at once
 )
 
 // floods all come at once, for longer than a lease lasts: an honest agent that cannot report would
@@ -97,7 +97,7 @@ func floods(t *testing.T, s *siege) {
 		s.recorded(t, before, "SEC-5", talker.instance)
 	case took < talkingTime:
 		t.Errorf("the session ended after %s, and not because of its reports: %s", took, how)
-	case rate > mostRate: // a replica that waits for a processor takes fewer, and nothing is too much for it
+	case rate > maxRate: // a replica that waits for a processor takes fewer, and nothing is too much for it
 		t.Errorf("an agent that sends %.0f reports a second is not cut off: %s", rate, how)
 	}
 	s.honestUntouched(t, before)

@@ -14,7 +14,7 @@ import (
 
 // identities are attempts to act as an instance.
 func identities(t *testing.T, s *siege) {
-	victim, other := s.Members("web")[0], s.Members("web")[1]
+	victim, other := s.Instances("web")[0], s.Instances("web")[1]
 	stolen, foreign := s.stolenAuthority(t), newForger(t)
 	changed := func(change func(*paper)) *tls.Certificate {
 		p := s.agent(victim)

@@ -41,7 +41,7 @@ func (s *siege) silent(t *testing.T, group string, size int, more ...string) []s
 	if err := s.Control.KeepPapers(false); err != nil {
 		t.Fatal(err)
 	}
-	return s.Members(group)
+	return s.Instances(group)
 }
 
 // token returns an instance's join token.
@@ -133,7 +133,7 @@ func joins(t *testing.T, s *siege) {
 			[]string{victim},
 		},
 		{"another instance's token", func(r *protocol.JoinRequest) { r.Instance = other }, []string{other}},
-		{"an honest instance's name", func(r *protocol.JoinRequest) { r.Instance = s.Members("web")[0] }, nil},
+		{"an honest instance's name", func(r *protocol.JoinRequest) { r.Instance = s.Instances("web")[0] }, nil},
 		{"an instance that there is not", func(r *protocol.JoinRequest) { r.Instance = "web-0-none" }, nil},
 		{"another shard", func(r *protocol.JoinRequest) { r.Shard = "0123456789abcdef" }, nil},
 		{"a path for a name", func(r *protocol.JoinRequest) { r.Instance = "../groups/web" }, nil},

@@ -82,7 +82,7 @@ func exchanged(t *testing.T, s *siege) {
 	if left, err := filepath.Glob(filepath.Join(s.PKI, "agents", "old*")); err != nil || len(left) > 0 {
 		t.Errorf("of the old authority there is still %v (%v)", left, err)
 	}
-	e, victim := s.attacker(), s.Members("web")[0]
+	e, victim := s.attacker(), s.Instances("web")[0]
 	stolen := old.forge(t, s.agent(victim))
 	s.Await("the end of the old authority", func() bool { // each replica looks at its files from time to time
 		_, err := e.hello(t, e.connect(t, e.with(stolen)), s.helloOf(victim))

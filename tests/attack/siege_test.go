@@ -90,14 +90,14 @@ func (s *siege) untouched(t *testing.T, since stage.Mark) {
 // lost its lease.
 func (s *siege) honestUntouched(t *testing.T, since stage.Mark) {
 	t.Helper()
-	now := s.Members("web")
-	for _, id := range since.Members("web") {
+	now := s.Instances("web")
+	for _, id := range since.Instances("web") {
 		if !slices.Contains(now, id) {
 			t.Errorf("%s is gone\n%s", id, s.TellJournal(since))
 		}
 	}
-	if len(now) != len(since.Members("web")) {
-		t.Errorf("there are %d honest instances, and were %d", len(now), len(since.Members("web")))
+	if len(now) != len(since.Instances("web")) {
+		t.Errorf("there are %d honest instances, and were %d", len(now), len(since.Instances("web")))
 	}
 	for _, id := range s.leasesLost(t, since) {
 		if slices.Contains(now, id) {

@@ -29,9 +29,9 @@ const (
 
 	// longest bounds every wait.
 	longest = 5 * time.Minute
-	// flapWindow is how long a slot is spared after mostHarmed failures: flap.window, and some.
+	// flapWindow is how long a slot is spared after maxHarmed failures: flap.window, and some.
 	flapWindow = 5*time.Minute + 10*time.Second
-	mostHarmed = 2 // flap.failures is 3
+	maxHarmed  = 2 // flap.failures is 3
 )
 
 // bench is a shard with machines for the faults.
@@ -352,7 +352,7 @@ func (b *bench) victim(ctx context.Context) (*trial, machine, error) {
 		for _, in := range b.ledger.settled(webGroup, now.Add(-2*b.cfg.Interval)) {
 			b.harmed[in.Slot] = slices.DeleteFunc(b.harmed[in.Slot],
 				func(at time.Time) bool { return now.Sub(at) > flapWindow })
-			if len(b.harmed[in.Slot]) < mostHarmed {
+			if len(b.harmed[in.Slot]) < maxHarmed {
 				may = append(may, in)
 			}
 		}

@@ -313,7 +313,7 @@ func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
 // proves SAFE-16, SAFE-10
 func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
 	for kind, c := range map[string]struct {
-		// mended waits until the damage is no more, by itself or by an operator's command.
+		// mended waits until the damage has ended, by itself or by an operator's command.
 		mended func(c *cluster, id string)
 	}{
 		store.KindStatus: {func(c *cluster, _ string) {

@@ -43,10 +43,10 @@ const (
 	reports = 3 * time.Second
 	// applyStep is by how many machines a group grows at a time.
 	applyStep = 250
-	// mostStarved is for how long the agents' process may be kept from running. A report passes
+	// maxStarved is for how long the agents' process may be kept from running. A report passes
 	// through a dozen goroutines and processes, and a lease ends 8 s after a report is due: where
 	// each waits for longer than this, leases end though nothing of Leasehold is wrong.
-	mostStarved = reports / 3
+	maxStarved = reports / 3
 	// thawed is for how long a slow disk takes writes, between the times for which it does not.
 	thawed = 20 * time.Millisecond
 )
@@ -115,7 +115,7 @@ func newFailover(t *testing.T) *failover {
 		}
 	}
 	f.Apply(busyGroup, *operationsFlag, fmt.Sprintf("budget: {max_expansion: %d}", *operationsFlag))
-	f.agents = f.Members(calmGroup)
+	f.agents = f.Instances(calmGroup)
 	f.seen = see(f.Stage)
 	_, err := f.Control.Starved() // making a thousand agents at once is not measured
 	must(t, err)
@@ -139,10 +139,10 @@ func (f *failover) mustRun() {
 	f.T.Helper()
 	longest, err := f.Control.Starved()
 	must(f.T, err)
-	if f.figures.Starved = max(f.figures.Starved, span(longest)); f.figures.Starved > span(mostStarved) {
+	if f.figures.Starved = max(f.figures.Starved, span(longest)); f.figures.Starved > span(maxStarved) {
 		f.T.Fatalf("the machine is too busy for this measurement: the agents' process did not get to run for %s, "+
 			"of %s that it may; this says nothing about Leasehold: run it again beside less other work",
-			f.figures.Starved, span(mostStarved))
+			f.figures.Starved, span(maxStarved))
 	}
 }
 
@@ -164,7 +164,7 @@ func (f *failover) tell() {
 // swing, and waits until all of it is done.
 func (f *failover) round(end func(*stage.Program)) kill {
 	f.T.Helper()
-	before := f.Members(busyGroup)
+	before := f.Instances(busyGroup)
 	must(f.T, f.Control.Slow(fake.CallCreate, createTakes))
 	f.Leasehold("group", "restart", busyGroup, "--recreate")
 	underWay := 0
@@ -204,7 +204,7 @@ func (f *failover) round(end func(*stage.Program)) kill {
 		r := stage.Records[store.Replica](f.Stage, store.KindReplicas)
 		return r[leader].Record.Since.After(since) && len(r) == 3 && f.seen.inFlight(busyGroup) == 0 &&
 			f.Complete(busyGroup, *operationsFlag) &&
-			!slices.ContainsFunc(f.Members(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
+			!slices.ContainsFunc(f.Instances(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
 			f.Complete(calmGroup, *agentsFlag)
 	})
 	k.Done = span(history.Now().Sub(at))
@@ -223,7 +223,7 @@ func (f *failover) calls(since history.Time) []swarm.Asked {
 func (f *failover) count() {
 	f.T.Helper()
 	f.mustRun()
-	if now := f.Members(calmGroup); !slices.Equal(now, f.agents) {
+	if now := f.Instances(calmGroup); !slices.Equal(now, f.agents) {
 		f.T.Errorf("unexpected machines: there were %v, and there are %v", f.agents, now)
 	}
 	fig := &f.figures

@@ -140,7 +140,7 @@ func TestWhoIsNotHeardHasNoLease(t *testing.T) {
 	c.Finish()
 }
 
-// A replica reaches etcd no more: first it hears nothing, then another is refused. Their agents
+// A replica no longer reaches etcd: first it hears nothing, then another is refused. Their agents
 // find out, and go elsewhere.
 //
 // proves DET-14
@@ -180,7 +180,7 @@ func TestADrainEndsThoughLeadersChange(t *testing.T) {
 		Name: "slow", Size: 2,
 		More: []string{`drain: {timeout: 30s, hook: [sleep, "1000"]}`},
 	}}})
-	id := c.Members("slow")[0]
+	id := c.Instances("slow")[0]
 	over := c.Trouble("leaders-end", false)
 	must(t, c.OperatorMust("instance", "replace", id))
 	c.Await(id+" draining", func() bool {

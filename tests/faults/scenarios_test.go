@@ -82,7 +82,7 @@ func TestEtcdIsRestoredFromASnapshot(t *testing.T) {
 	// In the hour since then, machines came and went.
 	must(t, c.OperatorMust("group", "scale", "web", "15"))
 	c.Await("three more", func() bool { return c.Complete("web", 15) })
-	for _, id := range c.Members("db")[:2] {
+	for _, id := range c.Instances("db")[:2] {
 		must(t, c.OperatorMust("instance", "replace", id))
 		c.Await("the replacement of "+id,
 			func() bool { return !slices.Contains(c.Cloud.Existing(), id) && c.Complete("db", 6) })

@@ -33,22 +33,22 @@ func TestUpgradeFromThePreviousRelease(t *testing.T) {
 	}
 	web := []string{"template: {instance_type: small}", "budget: {max_unavailable: 0, max_expansion: 3}"}
 	u.Apply("web", size, web...)
-	members := u.Members("web")
+	instances := u.Instances("web")
 	mark := u.Settle()
 
 	// An operator's automation upgrades some agents too early: replicas of the release before serve
 	// them.
-	u.exchange(u.now, members[:2]...)
-	u.awaitServed("agents of both releases at replicas of the release before", members[:2], members[2:])
+	u.exchange(u.now, instances[:2]...)
+	u.awaitServed("agents of both releases at replicas of the release before", instances[:2], instances[2:])
 
 	for _, id := range []string{"a", "b"} {
 		u.become(id, u.now)
 	}
 	u.become("b", u.before) // something was not right with it
-	u.exchange(u.before, members[0])
+	u.exchange(u.before, instances[0])
 	u.become("b", u.now)
 	u.become("c", u.now)
-	u.awaitServed("agents of both releases at replicas of this one", members[1:2], append(members[2:], members[0]))
+	u.awaitServed("agents of both releases at replicas of this one", instances[1:2], append(instances[2:], instances[0]))
 	u.NothingDone(mark, "replicas and agents upgraded, some of them back and forth")
 
 	// New machines have new agents, and a roll brings them everywhere.
@@ -58,12 +58,12 @@ func TestUpgradeFromThePreviousRelease(t *testing.T) {
 	web[0] = "template: {instance_type: large}"
 	u.Order("web", size, web...)
 	u.Await("the roll", func() bool {
-		return u.Complete("web", size) && !slices.ContainsFunc(u.Members("web"), mark.Has)
+		return u.Complete("web", size) && !slices.ContainsFunc(u.Instances("web"), mark.Has)
 	})
 	if c := u.Since(mark); c.Created != size || c.Destroyed != size || c.Judged != 0 || c.Made != size {
 		t.Errorf("a roll of %d machines: %s", size, c)
 	}
-	u.served(u.Members("web"), nil)
+	u.served(u.Instances("web"), nil)
 
 	// The operator's program of the release before still can see and order.
 	for _, args := range [][]string{{"status"}, {"group", "scale", "web", "5", "--confirm=web"}, {"instance", "list"}} {
@@ -122,7 +122,7 @@ func (u *upgrade) become(id string, build *stage.Programs) {
 	u.StartReplica(id)
 	u.Await("replica "+id+" at work, and every stream open", func() bool {
 		r := stage.Records[store.Replica](u.Stage, store.KindReplicas)
-		return len(r) == 3 && r[id].Record.Since.After(since) && u.Leader() != "" && u.Open() == len(u.Members("web"))
+		return len(r) == 3 && r[id].Record.Since.After(since) && u.Leader() != "" && u.Open() == len(u.Instances("web"))
 	})
 }
 

@@ -20,13 +20,13 @@ func TestSmallGroupsHeal(t *testing.T) {
 	s.Apply("two", 2)
 	s.Apply("many", 20) // otherwise three lost of three would be a storm of the shard
 	before := s.Settle()
-	victims := slices.Concat(s.Members("one"), s.Members("two"))
+	victims := slices.Concat(s.Instances("one"), s.Instances("two"))
 	if err := s.Control.Cut(victims...); err != nil {
 		t.Fatal(err)
 	}
 	s.Await("both being healed", func() bool {
 		for _, v := range victims {
-			if slices.Contains(s.Members("one"), v) || slices.Contains(s.Members("two"), v) {
+			if slices.Contains(s.Instances("one"), v) || slices.Contains(s.Instances("two"), v) {
 				return false
 			}
 		}
@@ -48,7 +48,7 @@ func TestStormOfOneGroup(t *testing.T) {
 	// so many that two of them may be late with a report beside those that are cut off
 	s.Apply("right", 40, "budget: {max_expansion: 10}")
 	before := s.Settle()
-	left := s.Members("left")
+	left := s.Instances("left")
 	cut := func(instances ...string) {
 		t.Helper()
 		if err := s.Control.Cut(instances...); err != nil {
@@ -58,19 +58,19 @@ func TestStormOfOneGroup(t *testing.T) {
 	cut(left...)
 	s.Await("all of left being lost", func() bool { return s.Since(before).Judged == len(left) })
 	s.statusSays("STORM: held")
-	victim := s.Members("right")[0]
+	victim := s.Instances("right")[0]
 	cut(victim)
 	s.Await("right being healed", func() bool {
-		return !slices.Contains(s.Members("right"), victim) && s.Complete("right", 40)
+		return !slices.Contains(s.Instances("right"), victim) && s.Complete("right", 40)
 	})
 	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != len(left)+1 {
 		t.Fatalf("a storm in left, and one lost in right: %s", c)
 	}
-	if now := s.Members("left"); !slices.Equal(now, left) {
+	if now := s.Instances("left"); !slices.Equal(now, left) {
 		t.Fatalf("left had %v and has %v in a storm", left, now)
 	}
 	// Five more of right: that makes more than a fifth of the shard, in two groups.
-	more := s.Members("right")[:5]
+	more := s.Instances("right")[:5]
 	cut(more...)
 	s.Await("a storm of the shard", func() bool {
 		st := stage.Records[store.Status](s.Stage, store.KindStatus)["right"].Record.Storm

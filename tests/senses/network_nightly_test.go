@@ -22,7 +22,7 @@ func TestStormEndsBitByBit(t *testing.T) {
 	s := newStage(t, stage.Plan{Replicas: 1})
 	s.Apply("web", 24, "budget: {max_expansion: 20}", "storm: {window: 10s, cooldown: "+cooldown.String()+"}")
 	before := s.Settle()
-	all := s.Members("web")
+	all := s.Instances("web")
 	if err := s.Control.Cut(all...); err != nil {
 		t.Fatal(err)
 	}

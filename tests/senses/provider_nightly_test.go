@@ -20,7 +20,7 @@ func TestProviderIsBehind(t *testing.T) {
 	s.lie(fake.Lie{Kind: fake.Stale})
 	s.listed(2)
 	s.Leasehold("group", "scale", "web", "20")
-	s.Await("ten more", func() bool { return len(s.Members("web")) == 20 && s.Open() == 20 })
+	s.Await("ten more", func() bool { return len(s.Instances("web")) == 20 && s.Open() == 20 })
 	before := s.Mark()
 	s.listed(10)
 	if c := s.Since(before); c.Created != 0 || c.Destroyed != 0 || c.Judged != 0 {

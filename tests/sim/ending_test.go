@@ -242,9 +242,9 @@ func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
 	return known && j.Verdict.Failed() && tr.tolerant(f.spec)
 }
 
-// mostAtRest is how many actions two minutes may bring in which nothing goes wrong and no instance
+// maxAtRest is how many actions two minutes may bring in which nothing goes wrong and no instance
 // grows old.
-const mostAtRest = 100
+const maxAtRest = 100
 
 // did is how many actions were carried out.
 func (tr *trial) did() int {
@@ -272,7 +272,7 @@ func (tr *trial) stays() {
 	}
 	did := tr.did()
 	tr.w.RunUntil(tr.w.Now().Add(2 * time.Minute))
-	if n := tr.did() - did; n > mostAtRest && len(before) == len(tr.w.Instances()) {
+	if n := tr.did() - did; n > maxAtRest && len(before) == len(tr.w.Instances()) {
 		tr.fail("all was as it should be, and in the two minutes after that %d actions were carried out", n)
 	}
 	for _, id := range slices.Sorted(maps.Keys(before)) {

@@ -123,7 +123,7 @@ type inquiry struct {
 	force   inForce
 }
 
-// dead reports whether the leader has the provider's word that an instance runs no more.
+// dead reports whether the leader has the provider's word that an instance no longer runs.
 func (in *inquiry) dead(id string) bool {
 	return in.p != nil && in.p.Judgments.Of(id).Verdict == store.Dead
 }

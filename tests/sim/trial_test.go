@@ -179,8 +179,8 @@ func (tr *trial) observer() sim.Observer {
 	return o
 }
 
-// mostASecond is how many actions a group may need in a second, however much happens in it.
-const mostASecond = 100
+// maxASecond is how many actions a group may need in a second, however much happens in it.
+const maxASecond = 100
 
 // hurry: nothing is written again and again without end.
 func (tr *trial) hurry(at time.Time, a *plan.Action) {
@@ -189,8 +189,8 @@ func (tr *trial) hurry(at time.Time, a *plan.Action) {
 		tr.second = second
 		clear(tr.inSecond)
 	}
-	if tr.inSecond[a.Group]++; tr.inSecond[a.Group] == mostASecond {
-		tr.fail("%d actions for group %q in one second, at last: %s %s", mostASecond, a.Group, a.Rule, a.What())
+	if tr.inSecond[a.Group]++; tr.inSecond[a.Group] == maxASecond {
+		tr.fail("%d actions for group %q in one second, at last: %s %s", maxASecond, a.Group, a.Rule, a.What())
 	}
 }
 

@@ -46,7 +46,7 @@ func TestWorlds(t *testing.T) {
 // playAll plays many worlds on all processors, and tells of the first few that fail.
 func playAll(t *testing.T, without map[string]bool) {
 	t.Helper()
-	const mostTold = 5
+	const maxTold = 5
 	var next, played, failed atomic.Uint64
 	next.Store(*firstFlag)
 	end := *firstFlag + uint64(*worldsFlag)
@@ -59,11 +59,11 @@ func playAll(t *testing.T, without map[string]bool) {
 		players.Go(func() {
 			for {
 				seed := next.Add(1) - 1
-				if seed >= end || failed.Load() >= mostTold {
+				if seed >= end || failed.Load() >= maxTold {
 					return
 				}
 				tr := play(plot{seed: seed, steps: *stepsFlag, without: without})
-				if tr.failed != "" && failed.Add(1) <= mostTold {
+				if tr.failed != "" && failed.Add(1) <= maxTold {
 					t.Error(shrink(tr).story())
 				}
 				mu.Lock()

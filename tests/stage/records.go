@@ -63,8 +63,8 @@ func (s *Stage) Mark() Mark {
 	return Mark{time.Now(), revision, instances, s.CountMachines().Made}
 }
 
-// Members returns the instances that a group had, in order.
-func (m Mark) Members(group string) (ids []string) {
+// Instances returns the instances that a group had, in order.
+func (m Mark) Instances(group string) (ids []string) {
 	for id, in := range m.instances {
 		if in.Record.Group == group && in.Record.Phase != store.Deleting {
 			ids = append(ids, id)
@@ -240,8 +240,8 @@ func (s *Stage) Complete(group string, size int) bool {
 	return n == size && st.Health == 100 && st.Verdicts[store.Live] == size
 }
 
-// Members are the instances of a group that are not on their way out, in order.
-func (s *Stage) Members(group string) []string {
+// Instances are the instances of a group that are not on their way out, in order.
+func (s *Stage) Instances(group string) []string {
 	s.T.Helper()
 	var out []string
 	for id, in := range Records[store.Instance](s, store.KindInstances) {

@@ -249,12 +249,12 @@ func (s *Stage) AwaitCalm() {
 func (s *Stage) Sees(group string) {
 	s.T.Helper()
 	before := s.Mark()
-	victim, size := s.Members(group)[0], len(s.Members(group))
+	victim, size := s.Instances(group)[0], len(s.Instances(group))
 	if err := s.Control.Cut(victim); err != nil {
 		s.T.Fatal(err)
 	}
 	s.Await("the replacement of "+victim, func() bool {
-		return !slices.Contains(s.Members(group), victim) && s.Complete(group, size)
+		return !slices.Contains(s.Instances(group), victim) && s.Complete(group, size)
 	})
 	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != 1 {
 		s.T.Fatalf("one machine was cut off for good: %s", c)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// op is the operation with number turn; worker is the number of the goroutine.
-type op func(ctx context.Context, worker, turn int) error
+// op is the operation with number iteration; worker is the number of the goroutine.
+type op func(ctx context.Context, worker, iteration int) error
 
 // driven is the result of repeating an operation.
 type driven struct {
@@ -19,10 +19,10 @@ type driven struct {
 	times measure.Histogram
 }
 
-// until says when repeating ends: after a time, or after turns if that is not 0.
+// until says when repeating ends: after a time, or after iterations if that is not 0.
 type until struct {
-	after time.Duration
-	turns int
+	after      time.Duration
+	iterations int
 }
 
 // flatOut lets workers repeat an operation as fast as they can, at least once. The first error ends
@@ -37,16 +37,16 @@ func flatOut(ctx context.Context, workers int, end until, do op) (driven, error)
 	for w := range workers {
 		all.Go(func() {
 			for {
-				turn := int(next.Add(1)) - 1
+				iteration := int(next.Add(1)) - 1
 				from := time.Now()
-				ended := turn >= end.turns
-				if end.turns == 0 {
-					ended = turn > 0 && from.Sub(begun) >= end.after
+				ended := iteration >= end.iterations
+				if end.iterations == 0 {
+					ended = iteration > 0 && from.Sub(begun) >= end.after
 				}
 				if ended {
 					return
 				}
-				if err := do(working, w, turn); err != nil {
+				if err := do(working, w, iteration); err != nil {
 					errs[w] = err
 					stop()
 					return
@@ -68,16 +68,16 @@ const pending = 1 << 16
 func paced(ctx context.Context, workers int, rate float64, length time.Duration, do op) (driven, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	type turn struct {
+	type iteration struct {
 		number int
 		due    time.Time
 	}
-	turns := make(chan turn, pending)
+	iterations := make(chan iteration, pending)
 	times, errs := make([]measure.Histogram, workers), make([]error, workers)
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
-			for t := range turns {
+			for t := range iterations {
 				if working.Err() != nil {
 					continue
 				}
@@ -96,7 +96,7 @@ func paced(ctx context.Context, workers int, rate float64, length time.Duration,
 	for n, now := 0, begun; now.Sub(begun) < length && working.Err() == nil; {
 		for due := dueAt(n); !due.After(now); due = dueAt(n) {
 			select {
-			case turns <- turn{n, due}:
+			case iterations <- iteration{n, due}:
 			case <-working.Done():
 			}
 			n++
@@ -108,7 +108,7 @@ func paced(ctx context.Context, workers int, rate float64, length time.Duration,
 		now = time.Now()
 	}
 	clock.Stop()
-	close(turns)
+	close(iterations)
 	all.Wait()
 	return sum(ctx, begun, times, errs)
 }

@@ -59,7 +59,7 @@ type work struct {
 // all returns the measurements in their order: renewals need registered agents.
 func (w *work) all() []measurement {
 	timed := until{after: w.cfg.Each}
-	number := until{turns: w.cfg.Agents}
+	number := until{iterations: w.cfg.Agents}
 	do := func(name, what string, atOnce int, end until, f op) measurement {
 		return measurement{
 			name: name, what: what, atOnce: atOnce,
@@ -120,9 +120,9 @@ func (w *work) grant(ctx context.Context, _, _ int) error {
 }
 
 // takeUp does what a gateway does for an agent that it has not served before.
-func (w *work) takeUp(ctx context.Context, _, turn int) error {
-	alive := w.key("alive", turn)
-	for _, key := range []string{w.key("instances", turn), alive} {
+func (w *work) takeUp(ctx context.Context, _, iteration int) error {
+	alive := w.key("alive", iteration)
+	for _, key := range []string{w.key("instances", iteration), alive} {
 		if _, err := w.deps.Store.Get(ctx, key); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -141,9 +141,9 @@ func (w *work) takeUp(ctx context.Context, _, turn int) error {
 	return err
 }
 
-func (w *work) renew(ctx context.Context, _, turn int) error {
+func (w *work) renew(ctx context.Context, _, iteration int) error {
 	w.mu.Lock()
-	id := w.leases[turn%len(w.leases)]
+	id := w.leases[iteration%len(w.leases)]
 	w.mu.Unlock()
 	_, err := w.deps.Store.Renew(ctx, id)
 	return err
@@ -156,7 +156,7 @@ func (w *work) put(ctx context.Context, worker, _ int) error {
 
 // decide writes as a leader does, under the conditions that it leads and that the record is
 // unchanged. They always hold here, because each worker has its own.
-func (w *work) decide(ctx context.Context, worker, turn int) error {
+func (w *work) decide(ctx context.Context, worker, iteration int) error {
 	fence, rec := w.key("fence", worker), w.key("decided", worker)
 	if _, err := w.deps.Store.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{store.Exists(fence), store.Exists(rec)},
@@ -188,10 +188,10 @@ func (w *work) note(ctx context.Context, worker, _ int) error {
 }
 
 // putBatch writes records that are listed later.
-func (w *work) putBatch(ctx context.Context, _, turn int) error {
+func (w *work) putBatch(ctx context.Context, _, iteration int) error {
 	writes := make([]store.Write, 0, batchSize)
 	for i := range min(batchSize, w.cfg.Records) {
-		writes = append(writes, store.Put(w.key("records", (turn*batchSize+i)%w.cfg.Records), w.value))
+		writes = append(writes, store.Put(w.key("records", (iteration*batchSize+i)%w.cfg.Records), w.value))
 	}
 	_, err := w.deps.Store.Commit(ctx, store.Txn{Writes: writes})
 	return err
@@ -199,11 +199,11 @@ func (w *work) putBatch(ctx context.Context, _, turn int) error {
 
 // list writes the missing records, and lists them all.
 func (w *work) list(ctx context.Context) (driven, error) {
-	turns := until{turns: (w.cfg.Records + batchSize - 1) / batchSize}
-	if _, err := flatOut(ctx, batchers, turns, w.putBatch); err != nil {
+	iterations := until{iterations: (w.cfg.Records + batchSize - 1) / batchSize}
+	if _, err := flatOut(ctx, batchers, iterations, w.putBatch); err != nil {
 		return driven{}, err
 	}
-	return flatOut(ctx, 1, until{turns: 3}, func(ctx context.Context, _, _ int) error {
+	return flatOut(ctx, 1, until{iterations: 3}, func(ctx context.Context, _, _ int) error {
 		l, err := w.deps.Store.List(ctx, w.cfg.Prefix+"records/", 0)
 		if err == nil && len(l.KVs) != w.cfg.Records {
 			return fmt.Errorf("%d records were listed, of %d", len(l.KVs), w.cfg.Records)
@@ -232,8 +232,8 @@ func (w *work) watch(ctx context.Context) (driven, error) {
 	go func() {
 		defer close(putting)
 		puts, failed = paced(watching, many, float64(w.cfg.News), w.cfg.Each,
-			func(ctx context.Context, _, turn int) error {
-				key := w.key("news", turn)
+			func(ctx context.Context, _, iteration int) error {
+				key := w.key("news", iteration)
 				mu.Lock()
 				due[key] = time.Now()
 				mu.Unlock()
@@ -275,8 +275,8 @@ func (w *work) clean(ctx context.Context) error {
 	w.mu.Unlock()
 	var err error
 	if len(leases) > 0 {
-		_, err = flatOut(ctx, many, until{turns: len(leases)}, func(ctx context.Context, _, turn int) error {
-			return w.deps.Store.Revoke(ctx, leases[turn])
+		_, err = flatOut(ctx, many, until{iterations: len(leases)}, func(ctx context.Context, _, iteration int) error {
+			return w.deps.Store.Revoke(ctx, leases[iteration])
 		})
 	}
 	listed, failed := w.deps.Store.List(ctx, w.cfg.Prefix, 0)

@@ -187,13 +187,13 @@ func (a *agent) report(now time.Time, o session.Report) {
 	if o.Sequence == 1 {
 		a.sent = a.sent[:0] // of the previous stream
 	}
-	if len(a.sent) < mostSent {
+	if len(a.sent) < maxSent {
 		a.sent = append(a.sent, sent{o.Sequence, now})
 	}
 }
 
-// mostSent bounds the number of unacknowledged messages that are remembered.
-const mostSent = 16
+// maxSent bounds the number of unacknowledged messages that are remembered.
+const maxSent = 16
 
 // hear records a coordinator's message before the session handles it.
 func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {

@@ -22,9 +22,9 @@ const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 	connectTimeout   = 5 * time.Second
-	// wait after a second connection failed; it doubles with each failure, up to warmMost
+	// wait after a second connection failed; it doubles with each failure, up to maxWarm
 	warmFirst       = time.Second
-	warmMost        = 30 * time.Second
+	maxWarm         = 30 * time.Second
 	sharedReadAhead = 32 << 10
 )
 
@@ -139,7 +139,7 @@ func (a *agent) connect(address string) *line {
 // warmLater schedules another attempt to open the second connection, with gRPC's backoff, after one
 // failed or was lost.
 func (a *agent) warmLater(failed *line) {
-	wait := min(warmMost, warmFirst<<min(a.cold, 10))
+	wait := min(maxWarm, warmFirst<<min(a.cold, 10))
 	a.cold++
 	time.AfterFunc(time.Duration((0.5+chance())*float64(wait)), func() {
 		a.loop.mu.Lock()

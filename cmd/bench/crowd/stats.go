@@ -104,8 +104,8 @@ func (c *Crowd) Stats() Stats {
 	return all
 }
 
-// mostTroubles bounds the number of different error texts that are kept.
-const mostTroubles = 40
+// maxTroubles bounds the number of different error texts that are kept.
+const maxTroubles = 40
 
 // counts are the counts of one loop.
 type counts struct {
@@ -141,7 +141,7 @@ func (c *counts) move(from, to countedState) {
 }
 
 func (c *counts) trouble(what string) {
-	if _, known := c.troubles[what]; !known && len(c.troubles) >= mostTroubles {
+	if _, known := c.troubles[what]; !known && len(c.troubles) >= maxTroubles {
 		what = "others"
 	}
 	c.troubles[what]++

@@ -145,12 +145,12 @@ func (l *leader) carryOut() (written []store.Write) {
 	return written
 }
 
-// mostSteps bounds how long a leader may take to come to rest.
-const mostSteps = 1_000_000
+// maxSteps bounds how long a leader may take to come to rest.
+const maxSteps = 1_000_000
 
 // settle plans and carries out until nothing is left to do.
 func (l *leader) settle() (written []store.Write) {
-	for range mostSteps {
+	for range maxSteps {
 		if _, n := l.step(); n == 0 {
 			break
 		}

@@ -147,12 +147,12 @@ func (r *Result) firstPlan(l *leader) {
 	r.Steps, r.Longest = int(took.N), spreadOf(took)
 }
 
-// mostTrials is how many groups take turns. Each is kept as it was, to be restored.
-const mostTrials = 20
+// maxTrials is how many groups take turns. Each is kept as it was, to be restored.
+const maxTrials = 20
 
 func (r *Result) change(ctx context.Context, l *leader, cfg Config, told func(string)) error {
 	var trials []*trial
-	n := min(mostTrials, cfg.Groups)
+	n := min(maxTrials, cfg.Groups)
 	for i := range n {
 		trials = append(trials, newTrial(l, i*cfg.Groups/n, cfg.Size))
 	}

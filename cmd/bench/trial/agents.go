@@ -253,8 +253,8 @@ func (t *Trial) measured(ctx context.Context, p AgentsPlan, r *Agents) error {
 	return nil
 }
 
-// mostNamed bounds how many wrongly judged instances are named.
-const mostNamed = 20
+// maxNamed bounds how many wrongly judged instances are named.
+const maxNamed = 20
 
 func (r *Agents) fill(t *Trial, before, after reading) {
 	took := after.at.Sub(before.at).Seconds()

@@ -32,8 +32,8 @@ type Failover struct {
 	Verdict      Verdict        `json:"verdict"`
 }
 
-// mostOutage is how long the bench waits for agents to be served again before it gives up.
-const mostOutage = 10 * time.Minute
+// maxOutage is how long the bench waits for agents to be served again before it gives up.
+const maxOutage = 10 * time.Minute
 
 // Failover kills the replica that serves all agents.
 func (t *Trial) Failover(ctx context.Context) (Failover, error) {
@@ -115,8 +115,8 @@ func (t *Trial) prepareFailover(ctx context.Context) error {
 func (t *Trial) awaitOutages(ctx context.Context, doing string, most int, before crowd.Stats,
 	since time.Time,
 ) (after crowd.Stats, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage,
-		fmt.Errorf("not all agents are served again after %s", mostOutage))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxOutage,
+		fmt.Errorf("not all agents are served again after %s", maxOutage))
 	defer cancel()
 	err = t.awaitCrowd(ctx, doing, func(s crowd.Stats) (string, bool) {
 		after = s

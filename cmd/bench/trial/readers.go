@@ -65,12 +65,12 @@ type Serving struct {
 	Latency Times   `json:"report_to_renewed"`
 }
 
-// mostCost is the share of a processor that readers may cost a replica.
-const mostCost = 0.10
+// maxCost is the share of a processor that readers may cost a replica.
+const maxCost = 0.10
 
-// mostDrawing is how many milliseconds a browser may take until a page can be used again after an
+// maxDrawing is how many milliseconds a browser may take until a page can be used again after an
 // update.
-const mostDrawing = 200
+const maxDrawing = 200
 
 // Readers has pages read while the first group rolls again and again.
 func (t *Trial) Readers(ctx context.Context, p ReadersPlan) (Readers, error) {
@@ -283,9 +283,9 @@ func (r *rolling) begin(ctx context.Context) error {
 
 func (r *Readers) judge() Verdict {
 	var v Verdict
-	if r.Cost > mostCost {
+	if r.Cost > maxCost {
 		v.Failed = append(v.Failed,
-			fmt.Sprintf("they cost %.0f%% of a processor, more than %.0f%%", 100*r.Cost, 100*mostCost))
+			fmt.Sprintf("they cost %.0f%% of a processor, more than %.0f%%", 100*r.Cost, 100*maxCost))
 	}
 	if r.Unacknowledged > 0 {
 		v.Failed = append(v.Failed, fmt.Sprintf("%d reports renewed nothing", r.Unacknowledged))
@@ -297,9 +297,9 @@ func (r *Readers) judge() Verdict {
 	case r.Drawn == nil:
 	case r.Drawn.Updates == 0:
 		v.Failed = append(v.Failed, "the browser drew nothing")
-	case r.Drawn.P99 > mostDrawing:
+	case r.Drawn.P99 > maxDrawing:
 		v.Failed = append(v.Failed,
-			fmt.Sprintf("the browser took %.0f ms to draw an update (p99), more than %d ms", r.Drawn.P99, mostDrawing))
+			fmt.Sprintf("the browser took %.0f ms to draw an update (p99), more than %d ms", r.Drawn.P99, maxDrawing))
 	}
 	if r.Dropped > 0 {
 		v.Failed = append(v.Failed, fmt.Sprintf("%d streams ended early", r.Dropped))

@@ -94,8 +94,8 @@ func (t *Trial) beAway(ctx context.Context, lost []string, p StormPlan, r *Storm
 	if err := t.crowds.silence(lost, crowd.Cut); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.shard.LeaseTTL+mostOutage,
-		fmt.Errorf("not all leases have ended after %s", t.shard.LeaseTTL+mostOutage))
+	ctx, cancel := context.WithTimeoutCause(ctx, t.shard.LeaseTTL+maxOutage,
+		fmt.Errorf("not all leases have ended after %s", t.shard.LeaseTTL+maxOutage))
 	defer cancel()
 	err := t.await(ctx, "leases end", func() (string, bool) {
 		n := t.seen.endedOf(lost)
@@ -122,8 +122,8 @@ func (t *Trial) comeBack(ctx context.Context, lost []string, r *Storm) error {
 	if err := t.crowds.bringBack(lost); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage,
-		fmt.Errorf("not everything is as before %s after the return", mostOutage))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxOutage,
+		fmt.Errorf("not everything is as before %s after the return", maxOutage))
 	defer cancel()
 	err := t.awaitCrowd(ctx, "the lost agents come back", func(s crowd.Stats) (string, bool) {
 		return of(s.Registered, t.cfg.Agents, "agents"), s.Registered >= t.cfg.Agents

@@ -142,8 +142,8 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	if err := t.startReplica(ctx, t.replicas[0]); err != nil {
 		return t, err
 	}
-	seeing, cancel := context.WithTimeoutCause(ctx, mostBeginning,
-		fmt.Errorf("the leader has not seen all groups after %s", mostBeginning))
+	seeing, cancel := context.WithTimeoutCause(ctx, maxBeginning,
+		fmt.Errorf("the leader has not seen all groups after %s", maxBeginning))
 	defer cancel()
 	err = t.await(seeing, "waiting for the leader to see the shard", func() (string, bool) {
 		n := t.seen.statuses()
@@ -152,9 +152,9 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	return t, err
 }
 
-// mostBeginning is how long a leader may take to see a shard: with 100,000 instances it needs ten
+// maxBeginning is how long a leader may take to see a shard: with 100,000 instances it needs ten
 // seconds.
-const mostBeginning = 5 * time.Minute
+const maxBeginning = 5 * time.Minute
 
 func (t *Trial) findEtcd(ctx context.Context) error {
 	if t.deps.Own {
@@ -226,7 +226,7 @@ func (t *Trial) startCrowd(ctx context.Context) error {
 		if t.cfg.Replicas > 1 {
 			each = 2 // the second one is kept warm
 		}
-		n = (t.cfg.Agents*each + mostConnections - 1) / mostConnections
+		n = (t.cfg.Agents*each + maxConnections - 1) / maxConnections
 	}
 	var coordinators []string
 	for _, r := range t.replicas {
@@ -244,9 +244,9 @@ func (t *Trial) startCrowd(ctx context.Context) error {
 	return nil
 }
 
-// mostConnections bounds the connections of one process of agents: below the usual limit of
+// maxConnections bounds the connections of one process of agents: below the usual limit of
 // descriptors of a process.
-const mostConnections = 15_000
+const maxConnections = 15_000
 
 // MostOwnConnections returns how many agents can have a connection of their own to one replica:
 // each uses a descriptor of it.

@@ -20,8 +20,8 @@ type Verdict struct {
 
 // Shares of the machine that a shard may use, so that there is room for bursts.
 const (
-	mostCPU    = 0.7
-	mostMemory = 0.8
+	maxCPU    = 0.7
+	maxMemory = 0.8
 )
 
 // judge checks whether the promises were kept, and estimates how many agents the machine could
@@ -43,11 +43,11 @@ func (r *Agents) judge() Verdict {
 	}
 	if r.CoresOfTheShard > 0 {
 		consider(fmt.Sprintf("its %d processors, with %.0f%% of them for replica and etcd", r.Machine.Processors,
-			100*mostCPU),
-			n*float64(r.Machine.Processors)*mostCPU/r.CoresOfTheShard)
+			100*maxCPU),
+			n*float64(r.Machine.Processors)*maxCPU/r.CoresOfTheShard)
 	}
 	if r.MemoryPerAgent > 0 {
-		consider("its memory", mostMemory*float64(r.Machine.Memory)/r.MemoryPerAgent)
+		consider("its memory", maxMemory*float64(r.Machine.Memory)/r.MemoryPerAgent)
 	}
 	if r.Connections == OwnConnections {
 		if most, err := MostOwnConnections(); err == nil {
@@ -75,7 +75,7 @@ func (v Verdict) said(kept, broken string) Verdict {
 // named returns some of the wrongly judged instances, with the reasons.
 func named(wrongly map[string]string) (some []string) {
 	for _, id := range slices.Sorted(maps.Keys(wrongly)) {
-		if len(some) < mostNamed {
+		if len(some) < maxNamed {
 			some = append(some, id+" "+wrongly[id])
 		}
 	}

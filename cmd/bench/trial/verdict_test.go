@@ -139,11 +139,11 @@ func TestRoundedDown(t *testing.T) {
 
 func TestSomeOfManyAreNamedInOrder(t *testing.T) {
 	wrongly := map[string]string{}
-	for i := range 3 * mostNamed {
+	for i := range 3 * maxNamed {
 		wrongly[fmt.Sprintf("g-%02d", i)] = "given up"
 	}
 	got := named(wrongly)
-	if len(got) != mostNamed || got[0] != "g-00 given up" || !slices.IsSorted(got) {
+	if len(got) != maxNamed || got[0] != "g-00 given up" || !slices.IsSorted(got) {
 		t.Errorf("%q", got)
 	}
 }

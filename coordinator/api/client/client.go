@@ -28,12 +28,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostAnswer limits what is read of an answer.
-const mostAnswer = 64 << 20
+// maxAnswer limits what is read of an answer.
+const maxAnswer = 64 << 20
 
-// mostWait limits how long a replica may take to accept a connection. An answer may take as long as
+// maxWait limits how long a replica may take to accept a connection. An answer may take as long as
 // the caller's context lets it.
-const mostWait = 10 * time.Second
+const maxWait = 10 * time.Second
 
 // Config says where the API is, and with which credentials to use it.
 type Config struct {
@@ -59,8 +59,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg, &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: cfg.TLS, Proxy: http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: mostWait}).DialContext,
-			TLSHandshakeTimeout: mostWait, IdleConnTimeout: time.Minute,
+			DialContext:         (&net.Dialer{Timeout: maxWait}).DialContext,
+			TLSHandshakeTimeout: maxWait, IdleConnTimeout: time.Minute,
 		},
 		// the credentials are for this replica alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -291,7 +291,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ho
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}

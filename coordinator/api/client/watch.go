@@ -17,8 +17,8 @@ import (
 // errEnded is the end of a watch: the replica stopped, or was too slow.
 var errEnded = errors.New("the watch has ended: open it again")
 
-// mostMessage limits a message of a watch.
-const mostMessage = 16 << 20
+// maxMessage limits a message of a watch.
+const maxMessage = 16 << 20
 
 // WatchStatus calls see with the state of a group, and again whenever it changes, until see or ctx
 // ends it. It always returns an error; a new watch begins with the current state.
@@ -58,11 +58,11 @@ func (c *Client) watch(ctx context.Context, path string, see func([]byte) (bool,
 	}
 	defer func() { _ = resp.Body.Close() }() // a stream is not read to its end
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 		return problemOf(resp, text)
 	}
 	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, mostMessage)
+	lines.Buffer(nil, maxMessage)
 	name := ""
 	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ": ")

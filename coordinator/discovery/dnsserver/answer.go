@@ -16,13 +16,13 @@ import (
 const (
 	// ttl is for how long an answer may be kept, found or not: a change is seen everywhere soon after.
 	ttl = 5 * time.Second
-	// mostUDP is the longest answer by UDP, whatever a client offers. Longer answers are fragmented,
+	// maxUDP is the longest answer by UDP, whatever a client offers. Longer answers are fragmented,
 	// and help attackers who spoof addresses (see dnsflagday.net/2020).
-	mostUDP = 1232
+	maxUDP = 1232
 	// At most so many records are built for an answer, so that a query for a large group costs no more
 	// than a query for a small group. More do not fit, except A by TCP.
-	mostByUDP = 100
-	mostByTCP = 2000
+	maxByUDP = 100
+	maxByTCP = 2000
 )
 
 // directory is the part of discovery.Directory that answers come from.
@@ -44,7 +44,7 @@ func (z zone) answer(query *dns.Msg, udp bool) *dns.Msg {
 	reply.Authoritative = true
 	offered := query.IsEdns0()
 	if offered != nil {
-		reply.SetEdns0(mostUDP, offered.Do())
+		reply.SetEdns0(maxUDP, offered.Do())
 	}
 	switch {
 	case query.Opcode != dns.OpcodeQuery:
@@ -64,9 +64,9 @@ func (z zone) answer(query *dns.Msg, udp bool) *dns.Msg {
 		explain(reply, dns.ExtendedErrorCodeNotReady, "this replica has not read the shard yet")
 		return refuse(reply, dns.RcodeServerFailure)
 	}
-	most := mostByTCP
+	most := maxByTCP
 	if udp {
-		most = mostByUDP
+		most = maxByUDP
 	}
 	records := z.find(strings.TrimSuffix(strings.TrimSuffix(name, z.name), "."), q, most)
 	reply.Answer, reply.Extra = records.answer, append(records.extra, reply.Extra...)
@@ -108,7 +108,7 @@ func size(offered *dns.OPT, udp bool) int {
 	case offered == nil:
 		return dns.MinMsgSize
 	}
-	return min(max(int(offered.UDPSize()), dns.MinMsgSize), mostUDP)
+	return min(max(int(offered.UDPSize()), dns.MinMsgSize), maxUDP)
 }
 
 // fit shortens a reply to what its client accepts. Additional addresses are dropped first, without

@@ -41,12 +41,12 @@ func Private() []netip.Prefix {
 
 // Limits on what clients can make us spend.
 const (
-	mostConnections = 128 // by TCP, at once
-	mostQueries     = 128 // on one of them
-	readTime        = 2 * time.Second
-	idleTime        = 8 * time.Second // between two queries on a connection
-	endTime         = time.Second     // for answers under way when the server ends
-	mostQuery       = 1232            // bytes, by UDP
+	maxConnections = 128 // by TCP, at once
+	maxQueries     = 128 // on one of them
+	readTime       = 2 * time.Second
+	idleTime       = 8 * time.Second // between two queries on a connection
+	endTime        = time.Second     // for answers under way when the server ends
+	maxQuery       = 1232            // bytes, by UDP
 )
 
 // Server answers queries for the names of one zone.
@@ -100,7 +100,7 @@ func (s *Server) listen(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listen for dns on %s: %w", s.cfg.Listen, err), udp.Close())
 	}
-	s.udp, s.tcp = udp, netutil.LimitListener(tcp, mostConnections)
+	s.udp, s.tcp = udp, netutil.LimitListener(tcp, maxConnections)
 	return nil
 }
 
@@ -117,8 +117,8 @@ func (s *Server) Close() error { return errors.Join(s.udp.Close(), s.tcp.Close()
 func (s *Server) Run(ctx context.Context) error {
 	started := make(chan struct{}, 2)
 	servers := []*dns.Server{
-		{PacketConn: s.udp, Handler: s.handler(true), UDPSize: mostQuery},
-		{Listener: s.tcp, Handler: s.handler(false), MaxTCPQueries: mostQueries},
+		{PacketConn: s.udp, Handler: s.handler(true), UDPSize: maxQuery},
+		{Listener: s.tcp, Handler: s.handler(false), MaxTCPQueries: maxQueries},
 	}
 	ended := make(chan error, len(servers))
 	var serving sync.WaitGroup

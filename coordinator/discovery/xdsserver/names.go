@@ -19,8 +19,8 @@ import (
 
 // Limits on names with a port. Each is kept encoded, and clients choose them.
 const (
-	mostPortsOfGroup = 16
-	mostPorts        = 4096
+	maxPortsOfGroup = 16
+	maxPorts        = 4096
 )
 
 // directory is the part of discovery.Directory that resources come from.
@@ -91,14 +91,14 @@ func (c *catalog) ask(names []string) {
 	swept := false
 	for _, name := range names {
 		group, port := parse(name)
-		if c.asked >= mostPorts && !swept {
+		if c.asked >= maxPorts && !swept {
 			c.sweep()
 			swept = true
 		}
 		switch {
 		case port == 0 || slices.Contains(c.ports[group], port):
 			continue
-		case len(c.ports[group]) >= mostPortsOfGroup || c.asked >= mostPorts:
+		case len(c.ports[group]) >= maxPortsOfGroup || c.asked >= maxPorts:
 			c.refusals.Do(func() {
 				c.log.Warn("xds client asks for another port of a group than the many asked for before; "+
 					"it gets the answer that there is none",

@@ -35,14 +35,14 @@ type Config struct {
 
 // The bounds of what clients can have us spend.
 const (
-	mostConnections = 4096 // at once; a client has one
-	mostStreams     = 16   // on one of them
-	mostRequest     = 1 << 20
-	handshakeTime   = 5 * time.Second
-	idleTime        = time.Minute // of a connection without a stream
-	pingTime        = 30 * time.Second
-	pongTime        = 10 * time.Second
-	leastPing       = 10 * time.Second // between two pings of a client
+	maxConnections = 4096 // at once; a client has one
+	maxStreams     = 16   // on one of them
+	maxRequest     = 1 << 20
+	handshakeTime  = 5 * time.Second
+	idleTime       = time.Minute // of a connection without a stream
+	pingTime       = 30 * time.Second
+	pongTime       = 10 * time.Second
+	minPing        = 10 * time.Second // between two pings of a client
 )
 
 // ageHeader comes with each stream: how many seconds ago etcd last answered when the stream began.
@@ -82,7 +82,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err := s.access.Safe("--xds", s.cfg.Listen, s.local, "127.0.0.1:7422"); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	s.listener = netutil.LimitListener(l, mostConnections)
+	s.listener = netutil.LimitListener(l, maxConnections)
 	return nil
 }
 
@@ -93,9 +93,9 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 func (s *Server) Run(ctx context.Context) error {
 	options := []grpc.ServerOption{
 		grpc.StreamInterceptor(s.admit),
-		grpc.MaxConcurrentStreams(mostStreams), grpc.MaxRecvMsgSize(mostRequest), grpc.ConnectionTimeout(handshakeTime),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(maxRequest), grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: pingTime, Timeout: pongTime}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	}
 	if config := s.access.TLS(); config != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))

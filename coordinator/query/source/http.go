@@ -15,8 +15,8 @@ import (
 	"github.com/theory/jsonpath"
 )
 
-// mostAnswer bounds the answer to one question.
-const mostAnswer = 1 << 20
+// maxAnswer bounds the answer to one question.
+const maxAnswer = 1 << 20
 
 // HTTPConfig is a source that answers with a JSON document.
 type HTTPConfig struct {
@@ -107,7 +107,7 @@ func (r *remote) get(ctx context.Context, address string, to any) error {
 	defer answer.Body.Close()
 	// The reason in the status line comes from the server: it may be long, and may repeat our token.
 	said := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
 		return &query.Error{Kind: query.Refused, Message: "it answered " + said}
@@ -118,8 +118,8 @@ func (r *remote) get(ctx context.Context, address string, to any) error {
 		return &query.Error{Kind: query.Failed, Message: "it answered " + said}
 	case err != nil:
 		return unreachable(ctx, err)
-	case len(body) > mostAnswer:
-		return &query.Error{Kind: query.Unreadable, Message: fmt.Sprintf("the answer is longer than %d bytes", mostAnswer)}
+	case len(body) > maxAnswer:
+		return &query.Error{Kind: query.Unreadable, Message: fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}
 	}
 	if err := json.Unmarshal(body, to); err != nil {
 		return &query.Error{Kind: query.Unreadable, Message: "the answer is not the JSON that it must be"}

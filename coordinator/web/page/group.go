@@ -261,7 +261,7 @@ type drawn struct {
 	all map[string]template.HTML
 }
 
-const mostDrawn = 30_000
+const maxDrawn = 30_000
 
 func (d *drawn) of(look string, draw func() template.HTML) template.HTML {
 	d.mu.Lock()
@@ -273,7 +273,7 @@ func (d *drawn) of(look string, draw func() template.HTML) template.HTML {
 	text = draw()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all == nil || len(d.all) >= mostDrawn {
+	if d.all == nil || len(d.all) >= maxDrawn {
 		d.all = map[string]template.HTML{}
 	}
 	d.all[look] = text

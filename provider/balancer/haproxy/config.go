@@ -117,11 +117,11 @@ func readSocket(s string) (*target, error) {
 		if !strings.HasPrefix(path, "/") || len(path) > 107 {
 			return nil, errors.New("must be unix:/PATH, with at most 107 bytes of path")
 		}
-		return &target{name: s, network: "unix", address: path, turn: make(chan struct{}, 1)}, nil
+		return &target{name: s, network: "unix", address: path, changing: make(chan struct{}, 1)}, nil
 	}
 	host, port, err := net.SplitHostPort(s)
 	if n, bad := strconv.Atoi(port); err != nil || host == "" || bad != nil || n < 1 || n > 65535 {
 		return nil, errors.New("must be unix:/PATH or HOST:PORT")
 	}
-	return &target{name: s, network: "tcp", address: s, turn: make(chan struct{}, 1)}, nil
+	return &target{name: s, network: "tcp", address: s, changing: make(chan struct{}, 1)}, nil
 }

@@ -75,7 +75,7 @@ func (b *Balancer) List(ctx context.Context, shard string, recorded []balancer.M
 	}))
 }
 
-// change does something to a member in every process at once. Calls of ours take turns in each, so
+// change does something to a member in every process at once. Our calls lock each process, so
 // that two of them do not choose one slot.
 func (b *Balancer) change(ctx context.Context, shard string, m balancer.Member,
 	do func(context.Context, *target, string, balancer.Member) error,
@@ -179,7 +179,7 @@ func (b *Balancer) refusal(said string) error {
 	// An option that does not exist, or a backend whose algorithm takes no servers at run time.
 	case strings.Contains(said, "unknown keyword"), strings.Contains(said, "must use a dynamic load balancing"),
 		strings.Contains(said, "is not permitted"), strings.Contains(said, "backend cannot use"):
-		return balancer.Errorf(provider.Invalid, scope, "HAProxy says: %s", clip(said))
+		return balancer.Errorf(provider.Invalid, scope, "HAProxy says: %s", quoted(said))
 	}
-	return balancer.Errorf(provider.Temporary, scope, "HAProxy says: %s", clip(said))
+	return balancer.Errorf(provider.Temporary, scope, "HAProxy says: %s", quoted(said))
 }

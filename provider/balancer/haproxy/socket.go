@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 
@@ -19,7 +20,7 @@ type target struct {
 	name             string
 	network, address string
 	timeout          time.Duration
-	turn             chan struct{} // holds a token while a call changes the process
+	changing         chan struct{} // holds a token while a call changes the process
 }
 
 const (
@@ -77,8 +78,8 @@ func (t *target) exchange(ctx context.Context, line string) (answer string, err 
 // take waits until no other call of this process changes the target.
 func (t *target) take(ctx context.Context) (release func(), err error) {
 	select {
-	case t.turn <- struct{}{}:
-		return func() { <-t.turn }, nil
+	case t.changing <- struct{}{}:
+		return func() { <-t.changing }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -90,11 +91,7 @@ func firstWords(line string) string {
 	return strings.Join(words[:min(3, len(words))], " ")
 }
 
-// clip shortens text of HAProxy's to one line of bounded length.
-func clip(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
-	if len(s) > maxSaid {
-		return strings.ToValidUTF8(s[:maxSaid], "") + "…"
-	}
-	return s
+// quoted shortens text of HAProxy's to one line of bounded length.
+func quoted(s string) string {
+	return clip.Marked(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxSaid)
 }

@@ -102,11 +102,11 @@ func readState(text, backend string) ([]server, error) {
 		return nil, err
 	}
 	if lines[0] != stateVersion || len(lines) < 2 {
-		return nil, fmt.Errorf("the answer begins with %q, not with version %s", clip(lines[0]), stateVersion)
+		return nil, fmt.Errorf("the answer begins with %q, not with version %s", quoted(lines[0]), stateVersion)
 	}
 	names, ok := strings.CutPrefix(lines[1], "# ")
 	if !ok {
-		return nil, fmt.Errorf("there are no names of fields, but %q", clip(lines[1]))
+		return nil, fmt.Errorf("there are no names of fields, but %q", quoted(lines[1]))
 	}
 	columns := map[string]int{}
 	for i, name := range strings.Fields(names) {
@@ -117,7 +117,7 @@ func readState(text, backend string) ([]server, error) {
 	for _, line := range lines[2:] {
 		s, err := readServer(strings.Fields(line), columns, backend)
 		if err == nil && seen[s.name] {
-			err = fmt.Errorf("server %q is there twice", clip(s.name))
+			err = fmt.Errorf("server %q is there twice", quoted(s.name))
 		}
 		if err != nil {
 			return nil, err
@@ -143,12 +143,12 @@ func readServer(fields []string, columns map[string]int, backend string) (s serv
 	number := func(name string) int {
 		n, wrong := strconv.Atoi(text(name))
 		if wrong != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %q is no number", name, clip(text(name))))
+			err = errors.Join(err, fmt.Errorf("%s: %q is no number", name, quoted(text(name))))
 		}
 		return n
 	}
 	if is := text("be_name"); is != backend {
-		return s, fmt.Errorf("a line is about backend %q", clip(is))
+		return s, fmt.Errorf("a line is about backend %q", quoted(is))
 	}
 	admin, checks := number("srv_admin_state"), number("srv_check_state")
 	s = server{
@@ -174,7 +174,7 @@ func readStatistics(text, backend string, servers []server) error {
 	}
 	names, ok := strings.CutPrefix(lines[0], "# ")
 	if !ok {
-		return fmt.Errorf("the answer begins with %q, not with names of fields", clip(lines[0]))
+		return fmt.Errorf("the answer begins with %q, not with names of fields", quoted(lines[0]))
 	}
 	r := csv.NewReader(strings.NewReader(names + "\n" + strings.Join(lines[1:], "\n")))
 	rows, err := r.ReadAll() // each with as many fields as there are names
@@ -199,7 +199,7 @@ func readStatistics(text, backend string, servers []server) error {
 	of := map[string][]string{}
 	for _, row := range rows[1:] {
 		if px := row[columns["pxname"]]; px != backend {
-			return fmt.Errorf("a line is about backend %q", clip(px))
+			return fmt.Errorf("a line is about backend %q", quoted(px))
 		}
 		of[row[columns["svname"]]] = row
 	}
@@ -233,12 +233,12 @@ func (s *server) addStatistics(row []string, columns map[string]int) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%s: %q is no number", name, clip(text))
+			return fmt.Errorf("%s: %q is no number", name, quoted(text))
 		}
 		*to = n
 	}
 	s.connections = current + queued
-	s.why = clip(row[columns["status"]] + " " + row[columns["check_status"]])
+	s.why = quoted(row[columns["status"]] + " " + row[columns["check_status"]])
 	return nil
 }
 

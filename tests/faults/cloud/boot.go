@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// mostOrder bounds how long a restarting machine may take to go down in order.
-const mostOrder = 10 * time.Second
+// maxOrder bounds how long a restarting machine may take to go down in order.
+const maxOrder = 10 * time.Second
 
 // live is one boot of a machine.
 func (c *Cloud) live(ctx context.Context, boot fake.Boot) {
@@ -90,7 +90,7 @@ func (c *Cloud) bringDown(ctx context.Context, m *machine, a *agent) string {
 		within = down.Within - killWait
 	case fake.CallRestart:
 		if d, err := time.ParseDuration(m.boot.Bootstrap.StopTimeout); err == nil {
-			within = min(d, mostOrder)
+			within = min(d, maxOrder)
 		}
 	case "":
 		why = history.ByFault

@@ -17,7 +17,7 @@ import (
 // budget that an operator lowered is only not used further.
 func (in *inquiry) budgets() {
 	in.walk(in.steps, func(w *world, s *step) {
-		if s.found || s.byHand || len(s.turns) == 0 {
+		if s.found || s.byHand || len(s.transitions) == 0 {
 			return
 		}
 		for _, group := range groupsOf(s) {
@@ -25,7 +25,7 @@ func (in *inquiry) budgets() {
 			if !f.there || in.exempt(w, s, group) {
 				continue
 			}
-			b := count{in: in, s: s, spec: f.spec, before: w.members(group), after: w.membersAfter(group, s)}
+			b := count{in: in, s: s, spec: f.spec, before: w.inGroup(group), after: w.inGroupAfter(group, s)}
 			b.expansion()
 			b.creating()
 			b.deleting()
@@ -39,7 +39,7 @@ func (in *inquiry) budgets() {
 // groupsOf returns the groups whose instances a step changes, in order.
 func groupsOf(s *step) []string {
 	var out []string
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		rec := t.next
 		if rec == nil {
 			rec = t.old
@@ -57,7 +57,7 @@ func (in *inquiry) exempt(w *world, s *step, group string) bool {
 		func(r store.Request) bool { return r.Group == group || w.groups[group][r.Instance] }) {
 		return true
 	}
-	return slices.ContainsFunc(s.turns, func(t turn) bool {
+	return slices.ContainsFunc(s.transitions, func(t transition) bool {
 		return t.old != nil && t.old.Group == group &&
 			(t.old.Condemned != nil && t.old.Condemned.Now || noticed(t.old) || s.verdict(t.id) == store.Dead ||
 				in.truth.down(t.id, s.at) && t.old.Phase.Registered())
@@ -76,7 +76,7 @@ type count struct {
 
 func (c *count) exceeded(rule, what string, of []*store.Instance) {
 	var evidence []history.Event
-	for _, t := range c.s.turns {
+	for _, t := range c.s.transitions {
 		evidence = append(evidence, t.event)
 	}
 	for _, e := range c.s.journal {
@@ -100,7 +100,7 @@ func pick(members []*store.Instance, of func(*store.Instance) bool) []*store.Ins
 
 // begun reports whether the step requests an instance of the group.
 func (c *count) begun() bool {
-	return slices.ContainsFunc(c.s.turns, func(t turn) bool {
+	return slices.ContainsFunc(c.s.transitions, func(t transition) bool {
 		return t.requests() && t.next.Group == c.spec.Name
 	})
 }
@@ -147,8 +147,8 @@ func (c *count) creating() {
 // deleting: max_deleting limits the instances that are being removed (HEAL-7).
 func (c *count) deleting() {
 	most := c.spec.Budget.MaxDeleting
-	more := slices.ContainsFunc(c.s.turns,
-		func(t turn) bool { return t.leaves() && t.old.Managed && t.old.Group == c.spec.Name })
+	more := slices.ContainsFunc(c.s.transitions,
+		func(t transition) bool { return t.leaves() && t.old.Managed && t.old.Group == c.spec.Name })
 	if most == 0 || !more {
 		return
 	}
@@ -168,7 +168,7 @@ func (c *count) unavailable(w *world) {
 		return m.Phase == store.Finished || m.Phase == store.Running && !c.in.truth.surelyDead(m.ID, c.s.at) &&
 			!w.hasEnded(m.ID)
 	}
-	for _, t := range c.s.turns {
+	for _, t := range c.s.transitions {
 		if !t.leaves() || !t.old.Managed || t.old.Group != c.spec.Name || t.old.Phase != store.Running ||
 			c.spec.Rollout.StartupDuration > 0 {
 			continue

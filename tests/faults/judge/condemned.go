@@ -36,7 +36,7 @@ func (in *inquiry) condemned() {
 // One that is well is not silent.
 func (in *inquiry) strangers(words deathWords) {
 	in.walk(in.steps, func(w *world, s *step) {
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if s.found || s.byHand || t.old != nil || t.next == nil || !going(t.next.Phase) ||
 				!in.truth.well(t.id, s.at) || words.before(t.id, s.at-1) {
 				continue
@@ -127,7 +127,7 @@ func (in *inquiry) fencesItself(id string, at history.Time) bool {
 		if s.at > at {
 			continue
 		}
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if t.id == id && t.next != nil {
 				return t.next.Spec.Report.OnLeaseLost.Fences()
 			}

@@ -73,7 +73,7 @@ func (in *inquiry) missing(w *world, groups map[string]int, at history.Time) (mi
 
 func (in *inquiry) missingOf(w *world, group string, size int, at history.Time) (why []string) {
 	slots := map[int]bool{}
-	members := w.members(group)
+	members := w.inGroup(group)
 	for _, m := range members {
 		slots[m.Slot] = true
 		switch {

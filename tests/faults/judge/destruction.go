@@ -16,7 +16,7 @@ func (in *inquiry) destruction() {
 		if s.found || s.byHand {
 			return // the author and the reason are unknown
 		}
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			switch {
 			case t.leaves():
 				in.takenDown(w, s, t)
@@ -45,7 +45,7 @@ func fooled(v store.Verdict) string {
 	}
 }
 
-func (in *inquiry) takenDown(w *world, s *step, t turn) {
+func (in *inquiry) takenDown(w *world, s *step, t transition) {
 	if t.old.Phase == store.Finished || !in.truth.well(t.id, s.at) || in.reason(w, s, t.old) != "" {
 		return
 	}
@@ -56,7 +56,7 @@ func (in *inquiry) takenDown(w *world, s *step, t turn) {
 
 // returned: an instance that drained because it was lost, and is back, is not destroyed while its
 // slot needs it, unless it comes and goes too often (DET-15).
-func (in *inquiry) returned(w *world, s *step, t turn) {
+func (in *inquiry) returned(w *world, s *step, t transition) {
 	if t.old.Drain == nil || !t.old.Drain.Lost || !w.looksWell(t.id) || !in.truth.well(t.id, s.at) ||
 		in.reason(w, s, t.old) != "" {
 		return
@@ -71,12 +71,12 @@ func (in *inquiry) returned(w *world, s *step, t turn) {
 
 // replaced checks which instance a new one will replace. One that is already being removed was
 // checked then.
-func (in *inquiry) replaced(w *world, s *step, t turn) {
+func (in *inquiry) replaced(w *world, s *step, t transition) {
 	old := w.instances[t.next.Replaces]
 	if old == nil || !old.Phase.Fills() {
 		return
 	}
-	for _, o := range s.turns {
+	for _, o := range s.transitions {
 		if o.id == old.ID && o.leaves() {
 			return // told of there
 		}

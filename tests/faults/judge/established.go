@@ -58,7 +58,7 @@ func (in *inquiry) establish() {
 			seenOfLine = max(seenOfLine, e.At)
 		}
 		s.byHand = in.commits && !s.found && len(s.journal) == 0 && who.wrote(s) == nil
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			r := said{by: t.event.At, line: s.line, revision: s.revision, found: s.found, event: t.event}
 			seen := r.by
 			for _, at := range ended[commitKey{t.event.Change.Key, s.revision}] {

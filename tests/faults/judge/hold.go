@@ -15,7 +15,7 @@ import (
 func (in *inquiry) hold() {
 	stands := map[string][]stand{} // of each group; "" is the shard
 	in.walk(in.steps, func(w *world, s *step) {
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if !s.found && !s.byHand {
 				in.movesInStandstill(w, s, t)
 			}
@@ -28,7 +28,7 @@ func (in *inquiry) hold() {
 
 // moves reports whether a step creates or removes a machine, or requests that. A step that only
 // records that a machine exists or is gone is allowed.
-func (t turn) moves() bool {
+func (t transition) moves() bool {
 	switch {
 	case t.next == nil:
 		return false
@@ -41,7 +41,7 @@ func (t turn) moves() bool {
 	}
 }
 
-func (in *inquiry) movesInStandstill(w *world, s *step, t turn) {
+func (in *inquiry) movesInStandstill(w *world, s *step, t transition) {
 	if !t.moves() {
 		return
 	}
@@ -172,7 +172,7 @@ func awake(seen []history.Time, at history.Time) bool {
 // groupOf returns the last group of an instance; "" if none.
 func (in *inquiry) groupOf(id string) string {
 	for _, s := range slices.Backward(in.steps) {
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			switch {
 			case t.id != id:
 			case t.next != nil:
@@ -213,7 +213,7 @@ func (in *inquiry) restored() {
 		if held || s.found || s.byHand || instances == 0 || s.revision >= before || !in.survived(since) {
 			return
 		}
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if t.moves() {
 				held = true // once is enough
 				in.violation("SAFE-12", s.at,

@@ -22,7 +22,7 @@ func (in *inquiry) journal() {
 			return
 		}
 		ours := !in.commits || who.wrote(s) != nil
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if t.stepped() && ours {
 				in.explained(s, t)
 			}
@@ -34,11 +34,11 @@ func (in *inquiry) journal() {
 }
 
 // stepped reports whether its phase changed.
-func (t turn) stepped() bool {
+func (t transition) stepped() bool {
 	return (t.old == nil) != (t.next == nil) || t.old != nil && t.old.Phase != t.next.Phase
 }
 
-func (in *inquiry) explained(s *step, t turn) {
+func (in *inquiry) explained(s *step, t transition) {
 	var from, to store.Phase
 	if t.old != nil {
 		from = t.old.Phase
@@ -100,7 +100,7 @@ func (in *inquiry) isTrue(w *world, s *step, e entry) {
 		!in.truth.well(e.Instance, s.at) {
 		return
 	}
-	acts := slices.ContainsFunc(s.turns, func(t turn) bool {
+	acts := slices.ContainsFunc(s.transitions, func(t transition) bool {
 		return t.id == e.Instance && t.leaves() || t.begins() && t.next.Replaces == e.Instance
 	})
 	if acts && in.reason(w, s, rec) != "" {

@@ -102,8 +102,8 @@ func (in *inquiry) tokensLeft(w *world, quiet history.Event) {
 	}
 }
 
-// mostLeases is how many leases without keys, or of the journal, need no explanation.
-const mostLeases = 4
+// maxLeases is how many leases without keys, or of the journal, need no explanation.
+const maxLeases = 4
 
 // leasesLeft: a lease that has no key any more is revoked by a replica that knows, or ends soon by
 // itself; and the journal's entries of an hour share theirs.
@@ -116,7 +116,7 @@ func (in *inquiry) leasesLeft(quiet history.Event) {
 	if len(quiet.Mark.Leases) == 0 {
 		return
 	}
-	excused, processes := mostLeases, map[string]bool{}
+	excused, processes := maxLeases, map[string]bool{}
 	for _, e := range in.events {
 		c := e.Commit
 		switch {

@@ -35,8 +35,8 @@ func (in *inquiry) losses() {
 // lostRecord is a record that was removed by hand while its instance filled a slot.
 type lostRecord struct {
 	store.Instance
-	revision store.Revision
-	turn     turn
+	revision   store.Revision
+	transition transition
 }
 
 func (in *inquiry) shardMade(w *world, s *step, who *authors) {
@@ -51,7 +51,7 @@ func (in *inquiry) shardMade(w *world, s *step, who *authors) {
 }
 
 func (in *inquiry) slotsFilled(s *step, lost map[string]lostRecord) {
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		if !t.begins() || !t.next.Managed || !t.next.Phase.Fills() || lost[t.id].ID != "" {
 			continue
 		}
@@ -64,7 +64,7 @@ func (in *inquiry) slotsFilled(s *step, lost map[string]lostRecord) {
 				in.violation("SAFE-15", s.at,
 					fmt.Sprintf("%s was made for slot %d of %s while the record of %s, which has that slot, was lost%s",
 						t.id, l.Slot, l.Group, id, s.because(t.id)),
-					append(in.evidence(s, t.id), l.turn.event)...)
+					append(in.evidence(s, t.id), l.transition.event)...)
 			}
 		}
 	}
@@ -79,12 +79,12 @@ func (in *inquiry) noteLosses(s *step, lost map[string]lostRecord) {
 			maps.DeleteFunc(lost, func(_ string, l lostRecord) bool { return l.revision <= r.Reviewed.Seen })
 		}
 	}
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		switch {
 		case t.next != nil:
 			delete(lost, t.id)
 		case t.old != nil && t.old.Managed && t.old.Phase.Fills() && s.byHand && !in.notesGone(s, t.id):
-			lost[t.id] = lostRecord{Instance: *t.old, revision: s.revision, turn: t}
+			lost[t.id] = lostRecord{Instance: *t.old, revision: s.revision, transition: t}
 		}
 	}
 }

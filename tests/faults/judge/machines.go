@@ -133,18 +133,18 @@ func (in *inquiry) ends(call uint64) bool {
 }
 
 // crowds: a slot has one instance, and one that is to replace it. Those that are on their way out
-// are no more in it.
+// are no longer in it.
 func (in *inquiry) crowds() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand {
 			return
 		}
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if !t.begins() || !t.next.Managed || !t.next.Phase.Fills() {
 				continue
 			}
 			var others []*store.Instance
-			for _, m := range w.membersAfter(t.next.Group, s) {
+			for _, m := range w.inGroupAfter(t.next.Group, s) {
 				if m.ID != t.id && m.Slot == t.next.Slot && m.Phase.Fills() {
 					others = append(others, m)
 				}

@@ -57,7 +57,7 @@ func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 	if !rec.Managed {
 		return false
 	}
-	return slices.ContainsFunc(w.members(rec.Group), func(o *store.Instance) bool {
+	return slices.ContainsFunc(w.inGroup(rec.Group), func(o *store.Instance) bool {
 		return o.ID != rec.ID && o.Slot == rec.Slot &&
 			(o.Phase == store.Running && w.looksWell(o.ID) || o.Phase == store.Finished)
 	})
@@ -66,7 +66,7 @@ func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 // filledSlots counts the slots with an instance that is not known to be dead.
 func (in *inquiry) filledSlots(w *world, group string, at history.Time) int {
 	slots := map[int]bool{}
-	for _, m := range w.members(group) {
+	for _, m := range w.inGroup(group) {
 		if m.Phase == store.Finished || m.Phase.Fills() &&
 			!(m.Phase == store.Running && in.truth.surelyDead(m.ID, at)) {
 			slots[m.Slot] = true
@@ -121,14 +121,14 @@ func (s *step) verdict(id string) store.Verdict {
 	return ""
 }
 
-// mostEvents is how many past events of a machine are shown.
-const mostEvents = 6
+// maxEvents is how many past events of a machine are shown.
+const maxEvents = 6
 
 // evidence returns what mattered about an instance in a step: its past, its change, and the journal
 // of the step.
 func (in *inquiry) evidence(s *step, id string) []history.Event {
 	out := in.past(id, s.at)
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		if t.id == id {
 			out = append(out, t.event)
 		}
@@ -151,5 +151,5 @@ func (in *inquiry) past(id string, at history.Time) []history.Event {
 		}
 		return 1
 	})
-	return slices.Clone(f.told[max(0, n-mostEvents):n])
+	return slices.Clone(f.told[max(0, n-maxEvents):n])
 }

@@ -16,7 +16,7 @@ import (
 func (in *inquiry) removals() {
 	lists, deleted := in.lists(), in.deleted()
 	in.walk(in.steps, func(w *world, s *step) {
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if s.found || t.old == nil || t.next != nil || !t.old.Called || t.old.Phase != store.Deleting ||
 				len(lists) == 0 {
 				continue

@@ -33,22 +33,24 @@ type inForce struct {
 	hash  string // of the template
 }
 
-// turn is what one step does to an instance's record.
-type turn struct {
+// transition is what one step does to an instance's record.
+type transition struct {
 	id    string
 	old   *store.Instance // nil: there was none
 	next  *store.Instance // nil: it is gone
 	event history.Event
 }
 
-func (t turn) begins() bool { return t.old == nil && t.next != nil }
+func (t transition) begins() bool { return t.old == nil && t.next != nil }
 
 // requests reports whether a managed instance is requested by it. The machine of one that is
 // adopted exists already.
-func (t turn) requests() bool { return t.begins() && t.next.Managed && t.next.Phase == store.Pending }
+func (t transition) requests() bool {
+	return t.begins() && t.next.Managed && t.next.Phase == store.Pending
+}
 
 // leaves reports whether the instance is taken down by it.
-func (t turn) leaves() bool {
+func (t transition) leaves() bool {
 	return t.old != nil && t.next != nil && going(t.next.Phase) && !going(t.old.Phase)
 }
 
@@ -65,17 +67,17 @@ type entry struct {
 // step is one revision: all changes of one transaction. Keys that were only found are a step as
 // well, whose author is unknown.
 type step struct {
-	at       history.Time
-	line     int
-	revision store.Revision
-	found    bool
-	fresh    bool // another line begins with it
-	byHand   bool // no replica wrote it: an operator put records back, or spoiled them
-	changes  []history.Event
-	records  []any // of each change: a pointer to the record, or nil
-	turns    []turn
-	journal  []entry
-	obeyed   []store.Request // orders that were removed with it
+	at          history.Time
+	line        int
+	revision    store.Revision
+	found       bool
+	fresh       bool // another line begins with it
+	byHand      bool // no replica wrote it: an operator put records back, or spoiled them
+	changes     []history.Event
+	records     []any // of each change: a pointer to the record, or nil
+	transitions []transition
+	journal     []entry
+	obeyed      []store.Request // orders that were removed with it
 }
 
 // replay groups the changes into steps, each with its effect on instances. Other effects need the
@@ -102,7 +104,7 @@ func (in *inquiry) replay() []*step {
 			now.journal = append(now.journal, entry{JournalEntry: *j, event: e})
 		}
 	}
-	in.walk(steps, func(w *world, s *step) { s.turns, s.obeyed = w.turns(s), w.obeyed(s) })
+	in.walk(steps, func(w *world, s *step) { s.transitions, s.obeyed = w.transitions(s), w.obeyed(s) })
 	return steps
 }
 
@@ -173,11 +175,11 @@ func as[T any](record any) *T {
 	return r
 }
 
-func (w *world) turns(s *step) []turn {
-	var out []turn
+func (w *world) transitions(s *step) []transition {
+	var out []transition
 	for i, e := range s.changes {
 		if kind, id, ok := w.keys.Split(e.Change.Key); ok && kind == store.KindInstances {
-			t := turn{id: id, old: w.instances[id], next: as[store.Instance](s.records[i]), event: e}
+			t := transition{id: id, old: w.instances[id], next: as[store.Instance](s.records[i]), event: e}
 			if t.next == nil && !e.Change.Deleted {
 				continue // an operator wrote garbage into it
 			}
@@ -208,7 +210,7 @@ func set[T any](m map[string]*T, name string, v *T) {
 }
 
 func (w *world) apply(s *step) {
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		if t.old != nil {
 			delete(w.groups[t.old.Group], t.id)
 		}
@@ -286,8 +288,8 @@ func (w *world) inForce(group string) *inForce {
 	return f
 }
 
-// members returns the managed instances of a group, in order.
-func (w *world) members(group string) []*store.Instance {
+// inGroup returns the managed instances of a group, in order.
+func (w *world) inGroup(group string) []*store.Instance {
 	var out []*store.Instance
 	for _, id := range slices.Sorted(maps.Keys(w.groups[group])) {
 		if r := w.instances[id]; r.Managed {
@@ -297,17 +299,17 @@ func (w *world) members(group string) []*store.Instance {
 	return out
 }
 
-// membersAfter returns them after a step.
-func (w *world) membersAfter(group string, s *step) []*store.Instance {
+// inGroupAfter returns them after a step.
+func (w *world) inGroupAfter(group string, s *step) []*store.Instance {
 	var out []*store.Instance
 	changed := map[string]bool{}
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		changed[t.id] = true
 		if t.next != nil && t.next.Group == group && t.next.Managed {
 			out = append(out, t.next)
 		}
 	}
-	for _, m := range w.members(group) {
+	for _, m := range w.inGroup(group) {
 		if !changed[m.ID] {
 			out = append(out, m)
 		}

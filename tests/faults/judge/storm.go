@@ -29,7 +29,7 @@ func (in *inquiry) storm() {
 		if s.found {
 			return
 		}
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			rec := t.old
 			var what string
 			switch {
@@ -65,7 +65,7 @@ func (in *inquiry) missedEarly(tr trouble, s *step, id string) bool {
 
 // takesDown reports whether a step takes an instance down.
 func (s *step) takesDown(id string) bool {
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		if t.id == id && t.leaves() {
 			return true
 		}

@@ -40,7 +40,7 @@ func tellEvent(e history.Event) string {
 		return fmt.Sprintf("machine %s %s%s", e.Machine.Instance, e.Machine.What, after(" by ", e.Machine.Why))
 	case e.Harm != nil:
 		if e.Harm.Ends {
-			return fmt.Sprintf("machine %s is %s no more", e.Harm.Instance, e.Harm.Kind)
+			return fmt.Sprintf("machine %s is no longer %s", e.Harm.Instance, e.Harm.Kind)
 		}
 		return fmt.Sprintf("machine %s is %s", e.Harm.Instance, e.Harm.Kind)
 	case e.Trouble != nil:

@@ -17,7 +17,8 @@ import (
 //   - No machine is stopped while the load balancer sends it connections, within the time for
 //     leaving (LB-1).
 //   - No membership counts as confirmed that was never in service (LB-2).
-//   - Who is no more to be in service is out of it within a few looks at the load balancer (LB-3).
+//   - What must no longer be in service is out of it within a few looks at the load balancer
+//     (LB-3).
 //
 // That every instance that should be in service is, and no other, is asked by the caller that calls
 // a run quiet.
@@ -27,7 +28,7 @@ func (in *inquiry) traffic() {
 		return
 	}
 	in.walk(in.steps, func(_ *world, s *step) {
-		for _, t := range s.turns {
+		for _, t := range s.transitions {
 			if s.found || s.byHand || t.old == nil || t.next == nil || in.truth.renewed(s.at, late) {
 				continue
 			}
@@ -67,7 +68,7 @@ func (m memberships) within(id string, w span) bool {
 	return slices.ContainsFunc(m[id], func(s span) bool { return s.meets(w) })
 }
 
-func (in *inquiry) drainsInService(m memberships, s *step, t turn) {
+func (in *inquiry) drainsInService(m memberships, s *step, t transition) {
 	drain := t.next.Drain
 	if drain == nil || drain.Token == "" || t.old.Drain != nil && t.old.Drain.Token != "" || len(t.next.Traffic) == 0 {
 		return
@@ -102,7 +103,7 @@ func (in *inquiry) sinceWhen(id string, s *step, has func(*store.Instance) bool)
 	return since
 }
 
-func (in *inquiry) confirmsUnseen(m memberships, s *step, t turn) {
+func (in *inquiry) confirmsUnseen(m memberships, s *step, t transition) {
 	for _, now := range t.next.Traffic {
 		i := slices.IndexFunc(t.old.Traffic, func(o store.Traffic) bool { return o.Balancer == now.Balancer })
 		if now.State != store.TrafficServing || i < 0 || t.old.Traffic[i].State != store.TrafficJoining {
@@ -163,9 +164,9 @@ func (in *inquiry) leaving(id string, at history.Time) (from history.Time, limit
 	return from, limit
 }
 
-// mostLooks is how often a leader may see an instance in service that should not be: what it has
+// maxLooks is how often a leader may see an instance in service that should not be: what it has
 // asked for may be under way while it looks.
-const mostLooks = 4
+const maxLooks = 4
 
 // harmless are the beginnings of kinds of troubles that keep no leader from acting.
 var harmless = []string{
@@ -214,7 +215,7 @@ func (in *inquiry) servesTooLong() {
 			}
 			l.times++
 			seen[id] = l
-			if l.times == mostLooks+1 {
+			if l.times == maxLooks+1 {
 				in.violation("LB-3", e.At, fmt.Sprintf("%s has seen %d times that %s is in service, which it should not be",
 					m.Replica,
 					l.times, id), append(append(in.past(id, e.At), in.seenInService(id, e.At)...), in.lastSaid(id)...)...)
@@ -270,7 +271,7 @@ func (in *inquiry) seenInService(id string, at history.Time) (out []history.Even
 			out = append(out, e)
 		}
 	}
-	return out[max(0, len(out)-mostEvents):]
+	return out[max(0, len(out)-maxEvents):]
 }
 
 // files: a managed file is the old one or the new one, whenever it is looked at (FILE-3).

@@ -104,15 +104,15 @@ func TestSomebodyIsInServiceWhoShouldNotBe(t *testing.T) {
 		return s
 	}
 	s := leave()
-	s.looks(mostLooks, one)
+	s.looks(maxLooks, one)
 	s.innocent()
 	s.looks(1, one)
 	s.broken("LB-3")
 
 	s = leave() // a call that failed is tried again
-	s.looks(mostLooks, one)
+	s.looks(maxLooks, one)
 	s.add(history.Event{Membership: &history.Membership{Instance: one, What: history.Failed, Replica: "a", Call: "drain"}})
-	s.looks(mostLooks, one)
+	s.looks(maxLooks, one)
 	s.innocent()
 
 	s = leave() // no leader can act
@@ -130,7 +130,7 @@ func TestSomebodyIsInServiceWhoShouldNotBe(t *testing.T) {
 	s.looks(20, one)
 	s.innocent() // whether that was on purpose is not known
 	s.operator(put(s.keys.Gone(s.keys.Instance(one)), store.Gone{Schema: 1}))
-	s.looks(mostLooks+1, one)
+	s.looks(maxLooks+1, one)
 	s.broken("LB-3")
 }
 
@@ -145,7 +145,7 @@ func TestAFileIsHalfWritten(t *testing.T) {
 func TestARevisionThatCameTwice(t *testing.T) {
 	s := inService(t)
 	served := s.rev
-	s.looks(mostLooks+1, one)
+	s.looks(maxLooks+1, one)
 	s.line, s.rev = s.line+1, served-10
 	for _, w := range []write{
 		put(s.keys.Group("web"), s.specs["web"]), put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s"}),

@@ -46,7 +46,7 @@ func (in *inquiry) verdicts() {
 // acted returns the instances that a step takes down or replaces.
 func acted(s *step) []string {
 	var out []string
-	for _, t := range s.turns {
+	for _, t := range s.transitions {
 		switch {
 		case t.leaves():
 			out = append(out, t.id)

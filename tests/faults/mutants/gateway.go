@@ -27,11 +27,11 @@ func (s *session) keepAlive(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if s.turn.take(ctx) != nil {
+		if s.exchange.acquire(ctx) != nil {
 			return
 		}
 		_, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
-		s.turn.give()
+		s.exchange.release()
 		if errors.Is(err, store.ErrLeaseGone) {
 			return
 		}

@@ -11,9 +11,9 @@ import (
 
 const (
 	pieceSize = 16 << 10
-	// mostUnderWay is how many bytes of a lane may be under way at once, beside those in the
+	// maxUnderWay is how many bytes of a lane may be under way at once, beside those in the
 	// kernel's buffers.
-	mostUnderWay = 256 << 10
+	maxUnderWay = 256 << 10
 )
 
 // lane is one direction of a link. One goroutine does all of it: where no rule holds it reads and
@@ -76,7 +76,7 @@ func (l *lane) bring() error {
 			if more, err := l.hand(p); !more {
 				return err
 			}
-		case l.ended || l.size >= mostUnderWay:
+		case l.ended || l.size >= maxUnderWay:
 			if !l.link.pause(wait) {
 				return nil
 			}

@@ -96,10 +96,10 @@ type terms struct {
 }
 
 // retransmit is TCP's first retransmission timeout, which doubles. Nothing is retransmitted more
-// than mostTimes, so that heavy loss is not silence.
+// than maxTimes, so that heavy loss is not silence.
 const (
 	retransmit = 200 * time.Millisecond
-	mostTimes  = 6
+	maxTimes   = 6
 )
 
 // trip returns how long something is in transit.
@@ -109,7 +109,7 @@ func (t terms) trip() time.Duration {
 		d += rand.N(t.jitter)
 	}
 	again := retransmit
-	for times := 0; times < mostTimes && rand.Float64() < t.loss; times++ {
+	for times := 0; times < maxTimes && rand.Float64() < t.loss; times++ {
 		d += again
 		again *= 2
 	}

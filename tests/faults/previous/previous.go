@@ -31,8 +31,8 @@ var packages = map[string]string{
 //go:embed leasehold-*.tar.gz
 var kept embed.FS
 
-// mostFile bounds a file of the archive.
-const mostFile = 16 << 20
+// maxFile bounds a file of the archive.
+const maxFile = 16 << 20
 
 // Version is the release's.
 func Version() (string, error) {
@@ -130,7 +130,7 @@ func unpack(into string) (version string, err error) {
 			return version, nil
 		case err != nil:
 			return "", fmt.Errorf("unpack release %s: %w", version, err)
-		case head.Typeflag != tar.TypeReg || head.Size > mostFile:
+		case head.Typeflag != tar.TypeReg || head.Size > maxFile:
 			return "", fmt.Errorf("unpack release %s: %s is no file of source", version, head.Name)
 		}
 		text, err := io.ReadAll(all)

@@ -18,9 +18,9 @@ import (
 const (
 	streamWindow = 65535 // HTTP/2's default
 	connWindow   = 1 << 20
-	mostMessage  = 256 << 10 // the largest message that is accepted
-	mostSent     = 16 << 10  // the largest message that is sent: it must fit into one frame
-	mostHeld     = 1 << 20   // the total of messages that wait for the connection's window
+	maxMessage   = 256 << 10 // the largest message that is accepted
+	maxSent      = 16 << 10  // the largest message that is sent: it must fit into one frame
+	maxHeld      = 1 << 20   // the total of messages that wait for the connection's window
 	keptBuffer   = 64 << 10  // the write buffer that a connection keeps
 )
 

@@ -150,7 +150,7 @@ func (c *Conn) hearData(f *http2.DataFrame) error {
 	}
 	for len(data) >= prefix {
 		length := binary.BigEndian.Uint32(data[1:])
-		if data[0] != 0 || length > mostMessage {
+		if data[0] != 0 || length > maxMessage {
 			return fmt.Errorf("a message of %d bytes, compressed as %d", length, data[0])
 		}
 		end := prefix + int(length)

@@ -84,7 +84,7 @@ func (s *Stream) send(message []byte, last bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := int64(prefix + len(message))
-	if c.err != nil || s.closed || n > mostSent || n > s.window || c.holding+int(n) > mostHeld {
+	if c.err != nil || s.closed || n > maxSent || n > s.window || c.holding+int(n) > maxHeld {
 		return false
 	}
 	s.window -= n
