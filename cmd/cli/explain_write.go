@@ -82,7 +82,7 @@ const (
 	whatColumn = 18 // in an instance's story; in a group's the instance precedes it
 	groupWhat  = 28
 	ruleColumn = 7
-	minWhy   = 18
+	minWhy     = 18
 )
 
 // writeStory shows the journal: when, why, what, by which rule, and at which revision. On a

@@ -7,8 +7,8 @@ import (
 
 // The widths of lines of text on a terminal: at most, so that they are easy to read, and at least.
 const (
-	LineWidth  = 80
-	minWidth = 40
+	LineWidth = 80
+	minWidth  = 40
 )
 
 // LineWidth returns the width of lines of text.
