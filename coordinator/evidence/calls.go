@@ -142,6 +142,9 @@ func (e *Evidence) Restarted(id, token string, err error) {
 			w.calls.Missing = true
 		case err != nil:
 			e.failed(w, err)
+			if errors.Is(err, provider.ErrThrottled) && w.hasAlive && w.stream == store.StreamOpen {
+				w.calls.Throttled = w.calls.RetryAt
+			}
 		default:
 			w.succeeded()
 			w.calls.Restarted = token

@@ -15,7 +15,7 @@ import (
 func TestAnOutageIsNoStall(t *testing.T) {
 	deadline := store.DefaultGroup().Rollout.ProgressDeadline.D()
 	over := deadline + time.Second
-	restarts := func(level string) func(*store.Instance) {
+	restarting := func(level string) func(*store.Instance) {
 		return func(r *store.Instance) {
 			r.Restart = &store.Restart{Level: level, Rule: "ROLL-2", Token: "t"}
 		}
@@ -59,11 +59,11 @@ func TestAnOutageIsNoStall(t *testing.T) {
 		},
 		"the provider is to restart a machine": {
 			fails: time.Hour, stood: over, waits: true,
-			place: func(w *world) { w.place("new", 3, store.Stopping, restarts(store.RestartMachine)) },
+			place: func(w *world) { w.place("new", 3, store.Stopping, restarting(store.RestartMachine)) },
 		},
 		"an agent restarts a workload": {
 			fails: time.Hour, stood: over, stalls: true,
-			place: func(w *world) { w.place("new", 3, store.Stopping, restarts(store.RestartWorkload)) },
+			place: func(w *world) { w.place("new", 3, store.Stopping, restarting(store.RestartWorkload)) },
 		},
 		"the template is blamed": {
 			fails: time.Hour, stood: over, stalls: true, place: func(w *world) {
