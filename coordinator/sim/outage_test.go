@@ -56,3 +56,37 @@ func TestAnOutageRollsNoGoodChangeBack(t *testing.T) {
 		}
 	}
 }
+
+// A live update is to mend a group of which all instances fail their checks. It helps new machines
+// alone: the old ones fail as before, and are replaced. That is no reason to stop the roll.
+//
+// proves FLAP-5
+func TestAFixThatHelpsNewMachinesAloneIsNotBlamed(t *testing.T) {
+	for seed := range uint64(5) {
+		g := web(10)
+		g.Budget.MaxExpansion = 3
+		g.Complete()
+		w := sim.New(sim.Config{
+			Seed: seed, Groups: []store.Group{g},
+			Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
+			Observer: sim.Observer{Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
+				for _, e := range a.JournalEntries() {
+					if e.Effect.Kind == store.EffectRollStopped {
+						t.Errorf("seed %d: %s %s: %s", seed, at.Format(time.TimeOnly), e.Rule, e.Why)
+					}
+				}
+			}},
+		})
+		w.RunUntil(w.Now().Add(20 * time.Minute))
+		for _, id := range w.Instances() {
+			w.Sicken(id, sim.CuredByNothing)
+		}
+		w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+		w.RunUntil(w.Now().Add(time.Hour))
+		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+		if st.Rollout != nil || st.Outdated != 0 || w.Working("web") != 10 {
+			t.Errorf("seed %d: the roll is not done: %+v, %d outdated, %d work", seed, st.Rollout, st.Outdated,
+				w.Working("web"))
+		}
+	}
+}
