@@ -156,6 +156,8 @@ const (
 	BlockedByClocks BlockedKind = "clocks"
 	// Name: the provider; Count machines; Text: its error; Flag: it refuses credentials, else a quota
 	BlockedByRefusal BlockedKind = "refusal"
+	// Name: the provider; Since; Text: its first error
+	BlockedByOutage BlockedKind = "outage"
 	// Name: the setting; Limit; Count: instances that slots wait for
 	BlockedByLimit BlockedKind = "limit"
 	// Name: the source of the number; Text: what it is, or why it is missing
@@ -184,7 +186,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,
-	BlockedBySharedBudget, BlockedByAnalysis, BlockedByNoRelease, BlockedByOldCoordinator,
+	BlockedBySharedBudget, BlockedByAnalysis, BlockedByOutage, BlockedByNoRelease, BlockedByOldCoordinator,
 	BlockedByUpgradeStopped,
 }
 

@@ -350,7 +350,11 @@ func typeSchema(of reflect.Type) object {
 	case of == reflect.TypeFor[store.Duration]():
 		return types["duration"]()
 	case of == reflect.TypeFor[story.RemedyKind]():
-		return object{"type": "string", "enum": story.RemedyKinds}
+		// no enum: an older client must be able to read a kind that a later release adds
+		return object{
+			"type": "string", "examples": story.RemedyKinds,
+			"description": "command, inspection or advice; a later release may add others, of which the text is to be shown",
+		}
 	case of.Kind() == reflect.Pointer:
 		return typeSchema(of.Elem())
 	case of == reflect.TypeFor[json.RawMessage]():

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -49,6 +50,46 @@ func TestOpenAPIIsTheTable(t *testing.T) {
 	}
 	if _, err := json.Marshal(OpenAPI()); err != nil {
 		t.Error(err)
+	}
+}
+
+// An answer never has a closed list of values: an older client, made from this description, can read
+// the values that a later release adds. Parameters may have one.
+//
+// proves WEB-4
+func TestAnswersHaveNoClosedLists(t *testing.T) {
+	kinds := 0
+	var look func(at string, x any)
+	look = func(at string, x any) {
+		switch x := x.(type) {
+		case object:
+			if _, closed := x["enum"]; closed {
+				t.Errorf("%s: a closed list", at)
+			}
+			if reflect.DeepEqual(x["examples"], story.RemedyKinds) {
+				kinds++
+			}
+			for name, below := range x {
+				look(at+"."+name, below)
+			}
+		case []object:
+			for _, below := range x {
+				look(at, below)
+			}
+		}
+	}
+	for path, operations := range OpenAPI()["paths"].(object) {
+		for method, operation := range operations.(object) {
+			look(method+" "+path, operation.(object)["responses"])
+		}
+	}
+	for name, schema := range OpenAPI()["components"].(object)["schemas"].(object) {
+		if name != "Group" { // what a client sends: a spec
+			look(name, schema)
+		}
+	}
+	if kinds == 0 {
+		t.Error("no answer documents the kinds of remedies")
 	}
 }
 

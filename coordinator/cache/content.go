@@ -126,12 +126,13 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 func (c *Content) ApplyReport(v store.Versioned[store.Report]) Change {
 	name := v.Record.Instance
 	before, reported := c.Reports[name]
+	intact := c.intact(v.Key)
 	use(&v.Record.BootID, c.Alive[name].Record.BootID)
 	c.Reports[name] = v
 	c.readable(v.Key)
 	return Change{
 		Kind: store.KindReports, Name: name, Group: c.groupOf(store.KindReports, name),
-		Same: reported && sameVerdict(&before.Record, &v.Record),
+		Same: reported && intact && sameVerdict(&before.Record, &v.Record),
 	}
 }
 

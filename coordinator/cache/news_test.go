@@ -18,14 +18,23 @@ func TestReportsNeedNoEncoding(t *testing.T) {
 			{Key: keys.Report("web-0"), Value: []byte("{"), Modified: 1},
 		})
 	}
+	spoil := func(rev store.Revision) { // as no replica writes it
+		for _, c := range []*cache.Content{decoded, handed} {
+			c.Apply(keys, store.Event{KV: store.KV{Key: keys.Report("web-0"), Value: []byte("{"), Modified: rev}})
+		}
+	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i, r := range []store.Report{
 		{BootID: "b"},
 		{BootID: "b", Received: now, Host: store.HostReport{Windows: []store.HostWindow{{CPUPercent: 7}}}},
 		{BootID: "b", Healthy: true, Checks: []store.CheckReport{{Name: "http", Healthy: true}}},
+		{BootID: "b", Healthy: true, Checks: []store.CheckReport{{Name: "http", Healthy: true}}}, // repaired
 	} {
 		r.Schema, r.Instance = store.Schema, "web-0"
-		rev := store.Revision(i + 2)
+		rev := store.Revision(2*i + 2)
+		if i == 3 {
+			spoil(rev - 1)
+		}
 		v := store.Versioned[store.Report]{Record: r, Key: keys.Report("web-0"), Created: 1, Modified: rev}
 		want, ok := decoded.Apply(keys, store.Event{
 			KV: store.KV{Key: v.Key, Value: store.Encode(r), Created: 1, Modified: rev},

@@ -71,6 +71,7 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 	c := e.cfg.Capabilities[rec.Spec.Provider]
 	e.finish(rec.ID, func(w *observed) {
 		now := e.cfg.Now()
+		e.seeAnswer(rec.Spec.Provider, err)
 		// A call that may still take effect ties the ID to its zone: in another zone it could make a
 		// second machine.
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
@@ -104,6 +105,7 @@ func (e *Evidence) Failed(id string, err error) {
 // Removed records the outcome of a removal.
 func (e *Evidence) Removed(id string, err error) {
 	e.finish(id, func(w *observed) {
+		e.seeAnswer(w.provider, err)
 		if err != nil {
 			e.failed(w, err)
 			// a call that was throttled did nothing
@@ -134,11 +136,15 @@ func (e *Evidence) CopyRemoved(id string, err error) {
 // Restarted records the outcome of the restart with a token.
 func (e *Evidence) Restarted(id, token string, err error) {
 	e.finish(id, func(w *observed) {
+		e.seeAnswer(w.provider, err)
 		switch {
 		case errors.Is(err, provider.ErrNotFound):
 			w.calls.Missing = true
 		case err != nil:
 			e.failed(w, err)
+			if errors.Is(err, provider.ErrThrottled) && w.hasAlive && w.stream == store.StreamOpen {
+				w.calls.Throttled = w.calls.RetryAt
+			}
 		default:
 			w.succeeded()
 			w.calls.Restarted = token

@@ -17,6 +17,7 @@
 //	limits.go     the limits of the shard, and what counts in them
 //	load.go       the load of groups; readings.go: numbers from outside
 //	refusals.go   what a provider refuses to all of a kind
+//	outages.go    since when a provider fails, whatever the template is
 //	sharing.go    what groups that share a budget have down
 //	extras.go     machines that their provider did not make
 //	counts.go     machines without a record, records without a machine

@@ -59,6 +59,8 @@ type Evidence struct {
 	unlisted map[string]int
 	full     map[plan.Market]map[string]time.Time // see plan.Snapshot
 	refusals map[plan.Refused]refusal
+	outages  map[string]outages  // by provider
+	rolling  map[string]bool     // groups with a roll
 	counts   map[string]int      // disturbances of other replicas
 	agents   []plan.AgentVersion // as they were seen last
 	noneAway bool                // as last seen
@@ -97,6 +99,7 @@ func New(cfg Config) *Evidence {
 		foreign:  map[string]map[string]store.Extra{},
 		unlisted: map[string]int{}, full: map[plan.Market]map[string]time.Time{},
 		refusals: map[plan.Refused]refusal{}, counts: map[string]int{},
+		outages: map[string]outages{}, rolling: map[string]bool{},
 		crowded: map[string]bool{}, traffic: newTraffic(cfg.Balancers),
 		readings: map[string]map[string]query.Reading{},
 		specs:    map[string]plan.Spec{}, tallies: map[string]plan.Tally{},

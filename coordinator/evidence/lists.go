@@ -15,6 +15,9 @@ import (
 // ListedBy records a complete List of a provider that began at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
+	o := e.outages[name]
+	o.lists = plan.Outage{}
+	e.setOutages(name, o)
 	byID := e.placesIn(machines)
 	several := map[string][]int{} // machines of an instance that has more than one
 	foreign := map[string][]int{} // machines that the provider did not make

@@ -323,6 +323,11 @@ func (w *observed) seeHealth(healthy bool, boot string, now time.Time, first boo
 func (e *Evidence) seeStatus(c *cache.Content, group string, first bool) {
 	status := c.Status[group].Record
 	e.seeTimers(owner{kind: store.KindStatus, name: group}, status.Timers(), first)
+	if status.Rollout != nil {
+		e.rolling[group] = true
+	} else {
+		delete(e.rolling, group)
+	}
 }
 
 func (e *Evidence) seeSlot(c *cache.Content, group string, n int, first bool) {

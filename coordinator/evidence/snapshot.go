@@ -39,7 +39,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		s.Full[market] = maps.Clone(zones)
 	}
 	s.Refusals, s.ClocksApart = e.refused(), max(ClocksApart(c), e.clock.measure(now, now.Sub(e.began)))
-	s.Agents, s.NoneAway = agents(c), noneAway(c)
+	s.Outages, s.Agents, s.NoneAway = e.failing(), agents(c), noneAway(c)
 	s.Limits, s.LimitsTurn = Limits(c), c.Turns[plan.LimitsTurn]
 	s.BudgetTurns = e.budgetTurns(c)
 	for _, name := range groups {

@@ -114,6 +114,8 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 	case Listed:
 		if e.Err == nil { // a failed List proves nothing
 			l.cfg.Evidence.ListedBy(e.Provider, e.Begun, e.Machines, v.Content)
+		} else {
+			l.cfg.Evidence.NotListed(e.Provider, e.Begun, e.Err)
 		}
 		l.lists[e.Provider].End(now, v.settings(), e.Err)
 		if slices.ContainsFunc(e.Machines, func(m provider.Machine) bool { return m.Unsettled }) {

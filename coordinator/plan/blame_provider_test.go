@@ -33,3 +33,40 @@ func TestAProviderThatRestartsNothingBlamesNoTemplate(t *testing.T) {
 		t.Errorf("%d count against the template", got)
 	}
 }
+
+// An instance whose restart the provider has not carried out does not show that its template fails:
+// the last good template stays in use for whatever is created beside a roll.
+//
+// proves ROLL-9
+func TestAProviderThatRestartsNothingLeavesTheGoodTemplateInUse(t *testing.T) {
+	for name, c := range map[string]struct {
+		restarted, unwell, fails bool
+	}{
+		"it is not restarted":                  {},
+		"it is restarted, and never registers": {restarted: true, fails: true},
+		"it is not, and another is unhealthy":  {unwell: true, fails: true},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = 2 })
+		w.place("a", 0, store.Stopping, outdated, func(r *store.Instance) {
+			r.Restart = &store.Restart{Level: store.RestartMachine, Rule: "HEAL-1", Token: "t", At: w.now, Heals: true}
+			if c.restarted {
+				r.Phase = store.Starting
+			}
+		})
+		w.see("a", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
+		if c.unwell {
+			w.place("b", 1, store.Running, outdated)
+			w.agents["b"].healthy = false
+			w.report("b")
+		}
+		w.noGrace = true
+		d := w.drafted()
+		if d.members[0].judgment.Verdict != store.Stuck {
+			t.Fatalf("%s: it is %s", name, d.members[0].judgment.Verdict)
+		}
+		if got := d.templates.fails("t0"); got != c.fails {
+			t.Errorf("%s: its template fails: %t", name, got)
+		}
+	}
+}

@@ -73,6 +73,10 @@ func (d *status) blockedWork() []store.Blocked {
 			d.block("HEAL-12", m.task(store.WorkPhase), store.BlockedByProvider,
 				store.BlockedFacts{Phase: m.phase, Text: problemOf(m), Flag: m.Calls.WrongTemplate})
 		}
+		if m.Calls.Problem != "" && m.mustRestart() {
+			d.block("HEAL-12", m.task(store.WorkRestart), store.BlockedByProvider,
+				store.BlockedFacts{Phase: m.phase, Text: problemOf(m)})
+		}
 		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) &&
 			!m.Report.Record.Healthy && !m.failing() {
 			d.blockHealth(m)

@@ -106,9 +106,11 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 
 // blames returns the template that a member's failure counts against; "" if it says nothing about
 // its template. As long as the provider has not restarted the machine, the template that the
-// restart brings has not run (FLAP-5).
+// restart brings has not run; and what fails its checks as it did before it got its template shows
+// only that the template is no fix (FLAP-5).
 func (m *member) blames() string {
-	if m.mustRestart() && m.judgment.Verdict != store.Dead {
+	notRun := m.mustRestart() && m.judgment.Verdict != store.Dead
+	if notRun || m.Record.Ailing && m.failsChecks() {
 		return ""
 	}
 	return m.Record.Template

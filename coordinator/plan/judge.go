@@ -256,8 +256,11 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 			Facts: []store.Fact{providerSays(in), streamSays(in)},
 		}
 	}
-	limit := restartLimit(rec, r)
-	due := in.PhaseStart.Add(limit)
+	limit, from := restartLimit(rec, r), in.PhaseStart
+	if rec.Phase == store.Stopping && r.Level == store.RestartMachine && !r.Heals {
+		from = store.Later(from, in.Calls.Throttled)
+	}
+	due := from.Add(limit)
 	if due.Before(s.GraceEnd) {
 		due = s.GraceEnd
 	}

@@ -75,6 +75,10 @@ func restarts(level string) twist {
 	return func(x *subject) { x.Record.Restart = &store.Restart{Level: level, Token: "t", Boot: "b"} }
 }
 
+func throttledAgo(d time.Duration) twist {
+	return func(x *subject) { x.Calls.Throttled = x.now.Add(-d) }
+}
+
 func noList(x *subject)    { x.Sighting = Sighting{} }
 func unhealthy(x *subject) { x.Report.Record.Healthy, x.Report.Record.Why = false, "checks 0/1" }
 func noReport(x *subject)  { x.Report = store.Versioned[store.Report]{} }
@@ -356,6 +360,35 @@ func TestJudge(t *testing.T) {
 			"its machine did not restart, in grace",
 			[]twist{phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), graceFor(time.Minute)},
 			store.Unborn, "HEAL-1", time.Minute,
+		},
+		{
+			"the provider has put its restart off",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(time.Minute),
+			},
+			store.Unborn, "HEAL-1", 4 * time.Minute,
+		},
+		{
+			"the provider has put its restart off for the last time",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(5 * time.Minute),
+			},
+			store.Stuck, "HEAL-1", 0,
+		},
+		{
+			"the provider has put off the restart that is to heal it",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(time.Minute),
+				func(x *subject) { x.Record.Restart.Heals = true },
+			},
+			store.Stuck, "HEAL-1", 0,
+		},
+		{
+			"it does not come back after a restart that was put off",
+			[]twist{
+				phase(store.Starting), restarts(store.RestartMachine), phaseFor(5 * time.Minute), throttledAgo(time.Minute),
+			},
+			store.Stuck, "HEAL-1", 0,
 		},
 		{"stopped, by its restart", []twist{
 			phase(store.Stopping), restarts(store.RestartMachine),

@@ -100,6 +100,7 @@ func (d *progress) healthyNow(m *member) {
 		[]store.Fact{streamSays(m.Instance), reportIs(m.Instance)},
 		func(r *store.Instance) {
 			r.Restart, r.Boot, r.Traffic = nil, m.Alive.Record.BootID, d.traffic.opened(m)
+			r.Ailing = r.Ailing && m.updating() // else it works with its template
 		})
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
@@ -214,7 +215,10 @@ func (d *progress) forgetFrom(m *member, sl *slot) time.Time {
 // recovered clears the mark that its failure was counted: the next failure is a new one (FLAP-1).
 func (d *progress) recovered(m *member) {
 	a := d.step(m, m.phase, "HEAL-6", effect(store.EffectRecovered), m.judgment.Cause, m.facts(),
-		func(r *store.Instance) { r.Counted = false })
+		func(r *store.Instance) {
+			r.Counted = false
+			r.Ailing = r.Ailing && m.updating()
+		})
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 

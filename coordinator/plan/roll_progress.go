@@ -118,7 +118,7 @@ func (d *roll) follow(r *store.Rollout) {
 }
 
 // stall reports a roll without progress for too long. Times in which no work is allowed do not
-// count.
+// count, nor does an outage of a provider.
 func (d *roll) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
@@ -129,6 +129,16 @@ func (d *roll) stall() {
 	if r.Stalls == nil {
 		return
 	}
+	name, out, failing := d.outage()
+	if counts := out.Since.Add(outageCounts); failing && !d.now.Before(counts) {
+		r.Stalls = nil
+		d.block("ROLL-4", task{work: store.WorkRoll}, store.BlockedByOutage, store.BlockedFacts{
+			Name: name, Text: out.Why, Since: out.Since.UTC().Round(0),
+		})
+		return
+	} else if failing {
+		d.wake(counts)
+	}
 	known := d.g.Due
 	if old := d.g.Status.Record.Rollout; old == nil || old.Stalls == nil || *old.Stalls != *r.Stalls {
 		known = nil // it begins with this plan
@@ -137,9 +147,57 @@ func (d *roll) stall() {
 		d.wake(due)
 		return
 	}
+	if failing {
+		return // a moment shows whether it is an outage
+	}
 	why := store.Cause{Kind: store.CauseNoProgress, For: d.spec.Rollout.ProgressDeadline}
 	r.Stalls, r.StalledCause, r.Stalled = nil, why, reason.Short(why)
 	d.tell("ROLL-4", effect(store.EffectRollStalled), why)
+}
+
+// outageCounts is how long a provider has to fail before the roll's deadline begins anew: single
+// failures, which come at any time, keep no bad template from being noticed.
+const outageCounts = time.Minute
+
+// outage returns the outage of a provider of the group because of which the roll cannot make
+// progress. While an instance of the new template has a machine and is not healthy, the template
+// may be the reason as well, and there is none.
+func (d *roll) outage() (name string, out Outage, failing bool) {
+	if len(d.s.Outages) == 0 || d.blamed() {
+		return "", Outage{}, false
+	}
+	names := []string{d.spec.Provider}
+	for _, m := range d.members {
+		if d.tests(m) {
+			return "", Outage{}, false
+		}
+		if m.Record.Managed && !slices.Contains(names, m.Record.Spec.Provider) {
+			names = append(names, m.Record.Spec.Provider)
+		}
+	}
+	for _, name := range names {
+		if out, failing := d.s.Outages[name]; failing {
+			return name, out, true
+		}
+	}
+	return "", Outage{}, false
+}
+
+// tests reports whether a member shows how the new template works: it has a machine, and it is not
+// healthy and up to date. A machine that the provider is still to create or restart shows nothing,
+// and neither does one that is dead or lost.
+func (d *roll) tests(m *member) bool {
+	if !m.Record.Managed || d.outdated(m) || !m.phase.Fills() || m.dead() || m.missed() {
+		return false
+	}
+	switch m.phase {
+	case store.Pending, store.Creating:
+		return false
+	case store.Stopping:
+		return m.Record.Restart != nil && m.Record.Restart.Level == store.RestartWorkload
+	default:
+		return !d.upToDate(m)
+	}
 }
 
 // unproven reports whether a slot has no usable member, or an instance of the new template that is

@@ -39,7 +39,9 @@ type Snapshot struct {
 	Full map[Market]map[string]time.Time
 	// Refusals are refusals that apply to all machines of a kind (PROV-5).
 	Refusals map[Refused]Refusal
-	Groups   []Group // ordered by name
+	// Outages are the providers that fail whatever the template is (ROLL-4).
+	Outages map[string]Outage
+	Groups  []Group // ordered by name
 	// Elsewhere are the losses of groups that are not in this snapshot, from their last plans
 	// (SAFE-2).
 	Elsewhere Tally
@@ -102,6 +104,12 @@ type Refusal struct {
 	Why         string
 	Credentials bool      // else a quota
 	Until       time.Time // when one creation may retry
+}
+
+// Outage is since when, on our clock, a provider fails, and its first error.
+type Outage struct {
+	Since time.Time
+	Why   string
 }
 
 // refusal returns the refusal that applies to a member's machine.
@@ -285,6 +293,9 @@ type Calls struct {
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out in this term.
 	Restarted string
+	// Throttled is until when the provider has put off a restart, as long as it does that alone and
+	// the agent has an open stream: nothing is wrong with the machine.
+	Throttled time.Time
 	Missing   bool   // a restart was refused because the machine does not exist
 	Problem   string // of the last call, if it failed
 	NoRoom    bool   // its zone had no room: nothing was made

@@ -66,7 +66,8 @@ func (d *templates) proved() bool {
 }
 
 // fails reports whether instances of a template fail their checks and none of them is healthy:
-// another one would not help.
+// another one would not help. A restart that the provider has not carried out says nothing about
+// the template.
 func (d *templates) fails(hash string) bool {
 	failing := false
 	for _, m := range d.members {
@@ -76,7 +77,7 @@ func (d *templates) fails(hash string) bool {
 		if m.healthy() {
 			return false
 		}
-		failing = failing || m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck
+		failing = failing || m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck && !m.mustRestart()
 	}
 	return failing
 }

@@ -124,6 +124,9 @@ func (w *world) known(s Snapshot) Snapshot {
 	for p, zones := range w.full {
 		s.Full[Market{Provider: p}] = maps.Clone(zones)
 	}
+	if w.outages != nil {
+		s.Outages = w.outages
+	}
 	if w.noGrace {
 		s.GraceEnd = time.Time{}
 	}

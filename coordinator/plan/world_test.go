@@ -37,6 +37,7 @@ type world struct {
 	// What a test has every leader know.
 	knows   map[string][]func(*Instance)
 	full    map[string]map[string]time.Time
+	outages map[string]Outage // instead of what the evidence shows; nil: as it shows
 	stale   string
 	noGrace bool
 

@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	releaseHold  = "leasehold release"
-	repairShard  = "leasehold repair"
-	groupRetry   = "leasehold group retry "
-	groupEdit    = "leasehold group edit "
-	groupPromote = "leasehold group promote "
+	releaseHold   = "leasehold release"
+	repairShard   = "leasehold repair"
+	groupRetry    = "leasehold group retry "
+	groupEdit     = "leasehold group edit "
+	groupPromote  = "leasehold group promote "
+	groupRollback = "leasehold group rollback "
 )
 
 // shardObstacles concern the shard as a whole.

@@ -27,7 +27,7 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByBlamedTemplate: {
 		why: func(b *store.Blocked) string { return blamed(&b.Of) },
 		until: func(b *store.Blocked) string {
-			return "another template: leasehold group rollback " + b.Of.Group + ", or " + groupRetry + b.Of.Group
+			return "another template: " + groupRollback + b.Of.Group + ", or " + groupRetry + b.Of.Group
 		},
 	},
 	store.BlockedByCanary: {
@@ -55,6 +55,12 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByAnalysis: {
 		why:   func(b *store.Blocked) string { return fmt.Sprintf("analysis %s: %s", b.Of.Name, b.Of.Text) },
 		until: always("its source answers within the bounds of rollout.analysis"),
+	},
+	store.BlockedByOutage: {
+		why: func(b *store.Blocked) string {
+			return fmt.Sprintf("provider %s fails since %s: %s", b.Of.Name, b.Of.Since.UTC().Format(time.RFC3339), b.Of.Text)
+		},
+		until: forGroup("the provider works again (this time is no stall), or " + groupRollback),
 	},
 	store.BlockedByNoRelease: {
 		why: func(b *store.Blocked) string {

@@ -26,7 +26,8 @@ const (
 
 var topics = map[store.BlockedKind]Topic{
 	store.BlockedByHold: TopicHold, store.BlockedByProvider: TopicProvider, store.BlockedByRefusal: TopicProvider,
-	store.BlockedByStorm: TopicStorm, store.BlockedByStormEnd: TopicStorm, store.BlockedByStormProbe: TopicStorm,
+	store.BlockedByOutage: TopicProvider,
+	store.BlockedByStorm:  TopicStorm, store.BlockedByStormEnd: TopicStorm, store.BlockedByStormProbe: TopicStorm,
 	store.BlockedByBlamedTemplate: TopicHaltedRoll,
 	store.BlockedByGivenUpSlot:    TopicGivenUp, store.BlockedByChecksGivenUp: TopicGivenUp,
 	store.BlockedByDamage: TopicDamage, store.BlockedByMissingList: TopicDamage,

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -44,6 +45,41 @@ func TestAProviderThatRestartsNothingBlamesNoTemplate(t *testing.T) {
 		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
 		if st.Rollout != nil || st.Outdated != 0 || w.Working("web") != 12 {
 			t.Errorf("%s: the roll is not done: %+v, %d outdated, %d work", name, st.Rollout, st.Outdated, w.Working("web"))
+		}
+	}
+}
+
+// Nothing is known to be wrong with a machine whose restart the provider only puts off: no machine
+// of a roll that restarts is replaced, though the throttling lasts ten times as long as
+// registration_timeout. The status names it meanwhile.
+//
+// proves HEAL-1, PROV-5
+func TestAMachineWhoseRestartIsThrottledStays(t *testing.T) {
+	for seed := range uint64(5) {
+		g := web(12)
+		g.Budget.MaxUnavailable, g.RegistrationTimeout = new(store.Amount(4)), store.Duration(2*time.Minute)
+		g.Rollout.MinimalAction = store.ActionRestart
+		g.Complete()
+		w := sim.New(sim.Config{
+			Seed: seed, Groups: []store.Group{g},
+			Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
+		})
+		w.RunUntil(w.Now().Add(10 * time.Minute))
+		before := w.Instances()
+		w.ProviderThrottles("cloud", 20*time.Minute)
+		w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+		w.RunUntil(w.Now().Add(15 * time.Minute))
+		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+		if !slices.ContainsFunc(st.Blocked, func(b store.Blocked) bool {
+			return b.Kind == store.BlockedByProvider && b.Work == store.WorkRestart && b.Instance != ""
+		}) {
+			t.Errorf("seed %d: the status names no restart that is put off: %+v", seed, st.Blocked)
+		}
+		w.RunUntil(w.Now().Add(2 * time.Hour))
+		st = sim.Read[store.Status](w, w.Keys().Status("web")).Record
+		if after := w.Instances(); !slices.Equal(before, after) || st.Outdated != 0 || w.Working("web") != 12 {
+			t.Errorf("seed %d: instances\n%v\nbefore\n%v; %d outdated, %d work", seed, after, before, st.Outdated,
+				w.Working("web"))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -21,20 +22,24 @@ var (
 type decision struct {
 	at                    time.Duration
 	rule, group, instance string
-	what                  string
+	effect                string // its fields: other words for the same decision change no digest
 }
 
 func (tr *trial) keepDecision(at time.Time, a *plan.Action) {
 	if tr.plot.decisions && !a.NoJournal {
-		tr.decisions = append(tr.decisions, decision{at.Sub(sim.Epoch), a.Rule, a.Group, a.Instance, a.What()})
+		effect, err := json.Marshal(a.Effect)
+		if err != nil {
+			panic(err)
+		}
+		tr.decisions = append(tr.decisions, decision{at.Sub(sim.Epoch), a.Rule, a.Group, a.Instance, string(effect)})
 	}
 }
 
 // writeDecisions writes the decisions of a world, one a line: seed, time, rule, group, instance and
-// what was done.
+// effect.
 func (tr *trial) writeDecisions(w io.Writer) {
 	for _, d := range tr.decisions {
-		_, _ = fmt.Fprintf(w, "%d %s %s %s %s %s\n", tr.plot.seed, d.at, d.rule, d.group, d.instance, d.what)
+		_, _ = fmt.Fprintf(w, "%d %s %s %s %s %s\n", tr.plot.seed, d.at, d.rule, d.group, d.instance, d.effect)
 	}
 	_, _ = fmt.Fprintf(w, "%d ends after %s, failed %q\n", tr.plot.seed, tr.w.Elapsed(), tr.failed)
 }

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// The deadline of a roll stands still while a provider of the group fails, once it has failed for a
+// minute. It does not while a machine of the new template shows how that works.
+//
+// proves ROLL-4
+func TestAnOutageIsNoStall(t *testing.T) {
+	deadline := store.DefaultGroup().Rollout.ProgressDeadline.D()
+	over := deadline + time.Second
+	restarting := func(level string) func(*store.Instance) {
+		return func(r *store.Instance) {
+			r.Restart = &store.Restart{Level: level, Rule: "ROLL-2", Token: "t"}
+		}
+	}
+	for name, c := range map[string]struct {
+		provider string        // that fails; "": the group's
+		fails    time.Duration // for so long
+		stood    time.Duration // the roll has made no progress for so long
+		place    func(w *world)
+		waits    bool // the deadline stands still
+		stalls   bool
+	}{
+		"there is none":                       {stood: over, stalls: true},
+		"there is one":                        {fails: time.Minute, stood: over, waits: true},
+		"it is long before the deadline":      {fails: time.Minute, stood: time.Minute, waits: true},
+		"it has just begun":                   {fails: time.Minute - 1, stood: over},
+		"it has begun well before":            {fails: time.Minute - 1, stood: time.Minute},
+		"it is of a provider of old machines": {provider: "former", fails: time.Hour, stood: over, waits: true},
+		"it is of another provider":           {provider: "other", fails: time.Hour, stood: over, stalls: true},
+		"a machine is to be created": {
+			fails: time.Hour, stood: over, waits: true, place: func(w *world) { w.place("new", 3, store.Creating) },
+		},
+		"a machine boots": {
+			fails: time.Hour, stood: over, stalls: true, place: func(w *world) { w.place("new", 3, store.Booting) },
+		},
+		"a machine is checked": {
+			fails: time.Hour, stood: over, stalls: true, place: func(w *world) { w.place("new", 3, store.Checking) },
+		},
+		"a machine is unhealthy": {
+			fails: time.Hour, stood: over, stalls: true, place: func(w *world) {
+				w.place("new", 3, store.Running)
+				w.agents["new"].healthy = false
+				w.report("new")
+			},
+		},
+		"a machine is healthy": {
+			fails: time.Hour, stood: over, waits: true, place: func(w *world) { w.place("new", 3, store.Running) },
+		},
+		"a machine leaves": {
+			fails: time.Hour, stood: over, waits: true, place: func(w *world) { w.place("new", 3, store.Draining) },
+		},
+		"the provider is to restart a machine": {
+			fails: time.Hour, stood: over, waits: true,
+			place: func(w *world) { w.place("new", 3, store.Stopping, restarting(store.RestartMachine)) },
+		},
+		"an agent restarts a workload": {
+			fails: time.Hour, stood: over, stalls: true,
+			place: func(w *world) { w.place("new", 3, store.Stopping, restarting(store.RestartWorkload)) },
+		},
+		"the template is blamed": {
+			fails: time.Hour, stood: over, stalls: true, place: func(w *world) {
+				st := read[store.Status](w, w.keys.Status(w.group)).Record
+				st.Rollout.Blamed, st.Rollout.Failed = "as a test says", true
+				w.put(w.keys.Status(w.group), st)
+			},
+		},
+	} {
+		w := newTestWorld(t)
+		w.edit(func(g *store.Group) { g.Size = 4 })
+		for slot, id := range []string{"a", "b", "c"} {
+			w.place(id, slot, store.Running, outdated, func(r *store.Instance) { r.Spec.Provider = "former" })
+		}
+		d := w.drafted()
+		st := store.Status{Schema: store.Schema, Group: w.group, Rollout: d.roll.rollout}
+		w.put(w.keys.Status(w.group), st)
+		w.lead.Snapshot(w.everything()) // the deadline is seen to begin
+		if c.place != nil {
+			c.place(w)
+		}
+		w.now = w.now.Add(c.stood)
+		w.noGrace = true
+		w.outages = map[string]Outage{}
+		if c.fails > 0 {
+			if c.provider == "" {
+				c.provider = cloud
+			}
+			w.outages[c.provider] = Outage{Since: w.now.Add(-c.fails), Why: "broken"}
+		}
+		d = w.drafted()
+		r := d.roll.rollout
+		if stalls := r.Stalled != ""; stalls != c.stalls || (r.Stalls == nil) != (c.waits || c.stalls) {
+			t.Errorf("%s: stalled %q, deadline %+v", name, r.Stalled, r.Stalls)
+		}
+		i := slices.IndexFunc(d.blocked, func(b store.Blocked) bool { return b.Kind == store.BlockedByOutage })
+		switch {
+		case i >= 0 != c.waits:
+			t.Errorf("%s: blocked by %+v", name, d.blocked)
+		case i >= 0 && (d.blocked[i].Of.Name != c.provider || d.blocked[i].Of.Text != "broken" ||
+			!d.blocked[i].Of.Since.Equal(w.now.Add(-c.fails))):
+			t.Errorf("%s: blocked by %+v", name, d.blocked[i].Of)
+		}
+		if c.fails == time.Minute-1 && !d.next.Equal(w.now.Add(1)) {
+			t.Errorf("%s: planned again only at %s", name, d.next)
+		}
+	}
+}
