@@ -121,9 +121,9 @@ func FuzzAnswers(f *testing.F) {
 }
 
 // A long answer is cut between two characters.
-func TestClip(t *testing.T) {
+func TestQuoted(t *testing.T) {
 	for _, before := range []string{"", "x", "xx"} {
-		if text := clip(before + strings.Repeat("€", maxSaid)); !utf8.ValidString(text) || len(text) < maxSaid {
+		if text := quoted(before + strings.Repeat("€", maxSaid)); !utf8.ValidString(text) || len(text) < maxSaid {
 			t.Errorf("%d bytes: %q", len(text), text)
 		}
 	}
