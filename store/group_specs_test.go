@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Statuses read one after the other are what each is by itself, and those of a group whose spec stays
-// the same share it.
+// Statuses read one after the other are what each is by itself, and share the spec of a group while
+// it stays the same.
 func TestGroupSpecsReadWhatDecodeReads(t *testing.T) {
 	web := DefaultGroup()
 	web.Name, web.Provider, web.Size = "web", "mem", 3
@@ -44,6 +44,6 @@ func TestGroupSpecsReadWhatDecodeReads(t *testing.T) {
 		t.Errorf("another group shares the spec: %v", err)
 	}
 	if specs.Forget("/status/web"); len(specs.known) != 1 {
-		t.Errorf("known are %d, want that of the other group alone", len(specs.known))
+		t.Errorf("known are %d, want the other group alone", len(specs.known))
 	}
 }

@@ -22,7 +22,7 @@ func (w *observed) seeReport(revision store.Revision, now time.Time, first bool)
 	}
 }
 
-// seeSame records a change that nobody acts on, except for new numbers in a report: they concern
+// seeSame records a change that decides nothing, except for new numbers in a report: they concern
 // groups that follow their load.
 func (e *Evidence) seeSame(c *cache.Content, change cache.Change) {
 	w := e.instances[change.Name]

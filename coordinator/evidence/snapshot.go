@@ -166,8 +166,8 @@ func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Grou
 	}
 }
 
-// show makes a place of a snapshot show an instance as it is now. Most often only the numbers of its
-// report and the List are new.
+// show makes a place of a snapshot show an instance as it is now. Most often only the numbers of
+// its report and the List are new.
 func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *shown) {
 	w := at.of
 	if w == nil || at.version != w.version || in.Record.ID != id {

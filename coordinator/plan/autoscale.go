@@ -29,9 +29,9 @@ const (
 	maxWishes, maxGrowths, maxLeft = 12, 12, 12
 )
 
-// ScaleLapse returns how long a wish may go without being judged before the present size is taken for
-// wished, with some time for a plan. A number is a mean of loadMean: it has the load since the number
-// before, if that is no older. In a short down.window the lapse must not be most of it.
+// ScaleLapse returns how long a wish may go without being judged before the present size is taken
+// for wished, with some time for a plan. A number is a mean of loadMean: it has the load since the
+// number before, if that is no older. In a short down.window the lapse must not be most of it.
 func ScaleLapse(window time.Duration) time.Duration {
 	return max(scaleNumbersEvery, min(loadMean+scalePace, window/2))
 }

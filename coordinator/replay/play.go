@@ -28,8 +28,8 @@ const (
 	// loadEvery is how often the world measures loads: as often as agents report them, since a point
 	// of the tape has the mean of five minutes.
 	loadEvery = 30 * time.Second
-	// loadSteady is how often it does for groups whose instances stay the same: a load of the tape is a
-	// mean of five minutes.
+	// loadSteady is how often it does for groups whose instances stay the same: a load of the tape is
+	// a mean of five minutes.
 	loadSteady = time.Minute
 	// settles is how long nothing was decided and nothing happened before time is skipped: by then
 	// the provider has listed its machines.
@@ -94,8 +94,8 @@ func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool
 	return p, nil
 }
 
-// steady returns loadSteady, or zero if the planner would take a group's load for not judged in between
-// (AUTO-2).
+// steady returns loadSteady, or zero if the planner would take a group's load for not judged in
+// between (AUTO-2).
 func steady(groups []store.Group) time.Duration {
 	for i := range groups {
 		if s := groups[i].Scale; s != nil && plan.ScaleLapse(s.Complete().Down.Window.D()) <= loadSteady {
