@@ -121,10 +121,10 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "AT"},
 		{Title: "GROUP"},
-		{Title: "TARGET", Spare: 1},
-		{Title: "BY", Spare: 2},
+		{Title: "TARGET", Spare: 2},
+		{Title: "BY", Spare: 3},
 		{Title: "FAILED", Cut: true},
-		{Title: "SERVED-AFTER", Right: true},
+		{Title: "SERVED-AFTER", Right: true, Spare: 1},
 		{Title: "KEPT"},
 	}}
 	for _, d := range all {

@@ -118,11 +118,10 @@ func (f foreseenChange) text(scr output.Screen) string {
 	case f.Course.Idle():
 		return b.String()
 	case f.Start == 0 && f.AtLeast == 0:
-		b.WriteString("no estimate: no instance of this group has started yet\n")
+		b.WriteString("no estimate: " + f.noStart() + "\n")
 		return b.String()
 	case f.Start == 0:
-		fmt.Fprintf(&b, "estimate more than %s (%s; no instance of this group has started yet)", about(f.AtLeast.D()),
-			f.rate())
+		fmt.Fprintf(&b, "estimate more than %s (%s; %s)", about(f.AtLeast.D()), f.rate(), f.noStart())
 	default:
 		grounds := []string{"median start " + about(f.Start.D())}
 		if f.AtLeast > 0 {
@@ -145,6 +144,14 @@ func (f foreseenChange) text(scr output.Screen) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// noStart says why it is not known how long a start takes.
+func (f foreseenChange) noStart() string {
+	if f.Course.Before > 0 {
+		return "no instance shows how long a start takes, as after a restart of all machines"
+	}
+	return "no instance of this group has started yet"
 }
 
 // rate says how fast the shard creates machines.

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/foresee"
+	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/fake"
 	"github.com/leasehold/leasehold/store"
@@ -178,4 +180,17 @@ func (w *shard) revision() store.Revision {
 		w.t.Fatal(err)
 	}
 	return kv.Modified
+}
+
+// Where instances run, a dry run does not say that none has started.
+func TestDryRunWithoutAKnownStart(t *testing.T) {
+	for before, want := range map[int]string{
+		0: "no estimate: no instance of this group has started yet",
+		2: "no estimate: no instance shows how long a start takes",
+	} {
+		f := foreseenChange{Course: foresee.Course{Create: 1, Before: before}}
+		if text := f.text(output.Screen{}); !strings.Contains(text, want) {
+			t.Errorf("%d healthy before: %q is not in\n%s", before, want, text)
+		}
+	}
 }

@@ -210,6 +210,9 @@ func (w *World) capabilities() map[string]provider.Capabilities {
 	for _, in := range content.Instances {
 		c := all[in.Record.Spec.Provider]
 		c.Zones = with(c.Zones, in.Record.Zone)
+		if site := in.Record.Site; c.Site == "" || site != "" && site < c.Site { // the same one in each prediction
+			c.Site = site // its Lists show these machines: without it no removal would be seen
+		}
 		all[in.Record.Spec.Provider] = c
 	}
 	wanted, err := store.ReadInForce(w.value(w.keys.Static(w.group)), w.value(w.keys.Group(w.group)))

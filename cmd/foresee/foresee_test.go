@@ -289,3 +289,16 @@ func TestAheadSaysWhatPlannedWorkWaitsFor(t *testing.T) {
 		}
 	}
 }
+
+// A removed machine is seen to be gone, also where only its own coordinator lists it: a smaller
+// group comes to rest.
+func TestAheadSeesRemovalsAtASite(t *testing.T) {
+	g := group(3)
+	for _, site := range []string{"", "host-a"} {
+		listing := records(g, func(_ int, in *store.Instance, _ *store.Alive, _ *store.Report) { in.Site = site })
+		c := foresee.New(keys, "web", listing, edit(g, func(g *store.Group) { g.Size = 2 }), noon).Ahead(time.Second)
+		if !c.Rests || c.Remove != 1 {
+			t.Errorf("site %q: %q, rests %v", site, c.Words(), c.Rests)
+		}
+	}
+}
