@@ -64,6 +64,10 @@ func newMemory(t *testing.T, name string) *memory {
 	m := &memory{t: t, dir: "/sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", events: "memory.oom_control"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // version 2
 		m.dir, m.limit, m.events = "/sys/fs/cgroup", "memory.max", "memory.events"
+		// systemd has done so; without it groups have no limits.
+		if err := os.WriteFile(filepath.Join(m.dir, "cgroup.subtree_control"), []byte("+memory"), 0); err != nil {
+			t.Fatal(err)
+		}
 	}
 	m.dir = filepath.Join(m.dir, fmt.Sprintf("leasehold-test-%d-%s", os.Getpid(), name))
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
