@@ -11,7 +11,7 @@ import (
 // An entry is one line, and none of its texts reaches the terminal as an escape sequence,
 // also of one that another program wrote to etcd.
 //
-// proves JRN-1
+// proves WEB-2
 func TestEventLineOfAHostileEntry(t *testing.T) {
 	const evil = "\x1b]0;pwned\x07\tx\r\ny"
 	e := store.JournalEntry{
