@@ -218,11 +218,11 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 	s.note("ordered %s; following it for at most %s", order, output.Span(limit))
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	told := 0
+	shown := 0
 	for {
 		seen := review.SeenOfDrill(f.all(), order)
-		for lines := drillLines(seen); told < len(lines); told++ {
-			s.note("%s", lines[told])
+		for lines := drillLines(seen); shown < len(lines); shown++ {
+			s.note("%s", lines[shown])
 		}
 		if seen.Over() {
 			return seen, nil

@@ -105,11 +105,12 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	case e.Claimed:
 		about += "?"
 	}
+	rule, about := output.OneLine(orDash(e.Rule)), output.OneLine(about)
 	if !scr.Terminal {
 		return strings.Join([]string{
-			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What),
+			e.At.UTC().Format(time.RFC3339), rule, about, output.OneLine(e.What),
 			output.OneLine(reason.Text(e.Cause, e.Why)),
-			fmt.Sprint(int64(e.Revision)), e.By, output.OneLine(strings.Join(reason.Evidence(&e), "; ")),
+			fmt.Sprint(int64(e.Revision)), output.OneLine(e.By), output.OneLine(strings.Join(reason.Evidence(&e), "; ")),
 		}, "\t") + "\n"
 	}
 	at := e.At.In(now.Location())
@@ -117,13 +118,13 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
 		when = at.Format("01-02 15:04:05")
 	}
-	line := scr.Dim(when) + fmt.Sprintf(" %-8s %-14s ", orDash(e.Rule), about) +
+	line := scr.Dim(when) + fmt.Sprintf(" %-8s %-14s ", rule, about) +
 		scr.Severe(reason.SeverityOf(&e), output.OneLine(e.What))
 	if why := reason.Text(e.Cause, e.Why); why != "" {
 		line += ": " + output.OneLine(why)
 	}
 	if wide {
-		line += scr.Dim("  [" + revisionBy(e) + "]")
+		line += scr.Dim("  [" + output.OneLine(revisionBy(e)) + "]")
 		for _, ev := range reason.Evidence(&e) {
 			line += "\n    " + scr.Dim(output.OneLine(ev))
 		}

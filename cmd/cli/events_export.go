@@ -67,7 +67,7 @@ func (c *EventsExport) Run(ctx context.Context, s *Session) error {
 				return nil // end of the day that is summarized
 			}
 			written++
-			shown.tell(func() string { return fmt.Sprintf("%d records written", written) })
+			shown.show(func() string { return fmt.Sprintf("%d records written", written) })
 			return part.write(kv.Value)
 		})
 		if err != nil {
@@ -114,7 +114,7 @@ func (s *Session) eventFile(name string) (*eventfile.Content, error) {
 	}
 	shown := s.newProgress(0)
 	content, err := eventfile.Read(in, func(lines int) {
-		shown.tell(func() string { return fmt.Sprintf("%d lines read", lines) })
+		shown.show(func() string { return fmt.Sprintf("%d lines read", lines) })
 	})
 	shown.end()
 	_ = closed() // it was only read

@@ -111,7 +111,7 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
 	defer line.clear()
 	s.note("the files in %s must be the same on every coordinator's host after each step", c.Dir)
-	for told := ""; ; {
+	for noted := ""; ; {
 		files, err := pki.Load(c.Dir, pki.Agents)
 		if err != nil {
 			return err
@@ -131,13 +131,13 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 				s.note("%s after %s", s.aside().Good("done"), output.Span(time.Since(start)))
 				return nil
 			}
-			told = ""
+			noted = ""
 			continue
 		}
-		if told == "" {
+		if noted == "" {
 			line.clear()
 			s.note("%s", text)
-			told = text
+			noted = text
 		}
 		line.show(fmt.Sprintf("[%s | %s so far, gives up in %s]", text, output.Span(time.Since(start)),
 			output.Span(limit-time.Since(start))))

@@ -60,7 +60,7 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
 	shown := s.newProgress(in.Past.To.Sub(in.Past.From))
 	in.Progress = func(reached time.Duration) {
-		shown.tell(func() string {
+		shown.show(func() string {
 			return fmt.Sprintf("%s of %s played", output.Span(reached), output.Span(in.Past.To.Sub(in.Past.From)))
 		})
 	}

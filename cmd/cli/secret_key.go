@@ -120,7 +120,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k encrypti
 	defer late.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for told := false; ; told = true {
+	for noted := false; ; noted = true {
 		all, err := s.replicas(ctx)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k encrypti
 			}
 			return nil
 		}
-		if !told {
+		if !noted {
 			s.note("waiting for %s to read key %s …", strings.Join(without, ", "), k.ID)
 		}
 		select {

@@ -12,7 +12,7 @@ type progress struct {
 	s       *Session
 	length  time.Duration
 	begun   time.Time
-	told    time.Time
+	shown   time.Time
 	written bool
 }
 
@@ -23,24 +23,24 @@ const (
 
 func (s *Session) newProgress(length time.Duration) *progress {
 	now := s.env.Now()
-	return &progress{s: s, length: length, begun: now, told: now}
+	return &progress{s: s, length: length, begun: now, shown: now}
 }
 
 func (p *progress) at(reached time.Duration) {
 	if !p.s.env.StderrTerminal {
 		return
 	}
-	p.tell(func() string {
+	p.show(func() string {
 		return fmt.Sprintf("%s of %s simulated", output.Span(reached), output.Span(p.length))
 	})
 }
 
-func (p *progress) tell(what func() string) {
+func (p *progress) show(what func() string) {
 	now := p.s.env.Now()
-	if !p.s.env.StderrTerminal || now.Sub(p.begun) < progressAfter || p.written && now.Sub(p.told) < progressEvery {
+	if !p.s.env.StderrTerminal || now.Sub(p.begun) < progressAfter || p.written && now.Sub(p.shown) < progressEvery {
 		return
 	}
-	p.told, p.written = now, true
+	p.shown, p.written = now, true
 	fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+what()+"]"))
 }
 

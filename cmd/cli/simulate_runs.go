@@ -13,7 +13,7 @@ import (
 func (c *Simulate) runs(ctx context.Context, s *Session, sc *scenario.Scenario) error {
 	shown := s.newProgress(sc.Length)
 	runs := sc.PlayMany(ctx, c.Runs, func(done int) {
-		shown.tell(func() string { return fmt.Sprintf("%d of %d runs", done, c.Runs) })
+		shown.show(func() string { return fmt.Sprintf("%d of %d runs", done, c.Runs) })
 	})
 	shown.end()
 	done, err := s.records(runs)

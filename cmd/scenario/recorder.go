@@ -169,12 +169,12 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	if a.Slot != nil && a.Cause.Kind == store.CauseAge {
 		r.renewed[slotOf{a.Group, *a.Slot}] = true
 	}
-	for _, told := range a.JournalEntries() {
-		r.rules[told.Rule]++
+	for _, entry := range a.JournalEntries() {
+		r.rules[entry.Rule]++
 		r.add(Entry{
-			At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance,
-			What: told.What(), Why: told.Why, effect: told.Effect, cause: reason.Known(told.Cause, told.Why),
-			minor: minorStep(&told),
+			At: at, Source: Decision, Rule: entry.Rule, Group: entry.Group, Instance: entry.Instance,
+			What: entry.What(), Why: entry.Why, effect: entry.Effect, cause: reason.Known(entry.Cause, entry.Why),
+			minor: minorStep(&entry),
 		})
 	}
 }

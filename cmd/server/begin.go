@@ -41,7 +41,7 @@ func (p Place) prepare(r Record) error {
 	if err := credentials.Issue(r.hosts()); err != nil {
 		return err
 	}
-	return p.tell(r)
+	return p.writeSettings(r)
 }
 
 // found grants etcd's users their rights and, if wanted, creates the shard, once the first member
@@ -80,9 +80,9 @@ func (p Place) store(ctx context.Context, endpoints []string, log *slog.Logger) 
 	return etcdstore.Open(ctx, etcdstore.Config{Endpoints: endpoints, TLS: secure, Compactor: root, Logger: log})
 }
 
-// tell writes the settings with which commands on this host reach the shard as an operator, unless
-// the file has them already.
-func (p Place) tell(r Record) error {
+// writeSettings writes the settings with which commands on this host reach the shard as an
+// operator, unless the file has them already.
+func (p Place) writeSettings(r Record) error {
 	cert, key := p.credentials().Of(string(store.RoleOperator))
 	var endpoints []string
 	for _, e := range r.endpoints() {

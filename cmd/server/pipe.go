@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
-// word is one message from a part to the supervisor: a line of JSON.
-type word struct {
+// message is one message from a part to the supervisor: a line of JSON.
+type message struct {
 	Ready string `json:"ready,omitempty"` // the address at which it serves
 	Alive bool   `json:"alive,omitempty"` // its main loop makes progress
 	What  string `json:"what,omitempty"`  // why the part ends
@@ -44,8 +44,8 @@ var errNoSupervisor = &services.Problem{
 	What: "--part: only leasehold server itself starts its parts", Next: "leasehold server run --help",
 }
 
-func (p *pipe) tell(w word) {
-	text, err := json.Marshal(w)
+func (p *pipe) send(m message) {
+	text, err := json.Marshal(m)
 	if err == nil {
 		_, _ = p.file.Write(append(text, '\n')) // the supervisor is gone, so the part ends too
 	}
@@ -53,33 +53,33 @@ func (p *pipe) tell(w word) {
 
 // failed reports why the part ends.
 func (p *pipe) failed(err error) {
-	w := word{What: program.Joined(err)}
+	m := message{What: program.Joined(err)}
 	var known *services.Problem
 	var failure *program.Failure
 	var files *pki.Problem
 	switch {
 	case errors.As(err, &known):
-		w.What, w.Next = known.What, known.Next
+		m.What, m.Next = known.What, known.Next
 	case errors.As(err, &failure):
-		w.What, w.Next = failure.What, failure.Remedies.String()
+		m.What, m.Next = failure.What, failure.Remedies.String()
 	case errors.As(err, &files):
-		w.What, w.Next = files.What, files.Next
+		m.What, m.Next = files.What, files.Next
 	}
-	p.tell(w)
+	p.send(m)
 }
 
-// maxOfWord is the length of the longest message that is understood.
-const maxOfWord = 1 << 20
+// maxMessage is the length of the longest message that is understood.
+const maxMessage = 1 << 20
 
-// hear calls back for each message until the part has ended. It reads on past a message that is too
-// long, because a part that cannot write stands still.
-func hear(from io.Reader, heard func(word)) {
+// receive calls back for each message until the part has ended. It also reads what follows a message
+// that is too long, because a part whose writes block makes no progress.
+func receive(from io.Reader, received func(message)) {
 	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, maxOfWord)
+	lines.Buffer(nil, maxMessage)
 	for lines.Scan() {
-		var w word
-		if json.Unmarshal(lines.Bytes(), &w) == nil {
-			heard(w)
+		var m message
+		if json.Unmarshal(lines.Bytes(), &m) == nil {
+			received(m)
 		}
 	}
 	_, _ = io.Copy(io.Discard, from)

@@ -202,7 +202,7 @@ func (c *Command) complete(ctx context.Context, h *services.Host, place Place, r
 	if err := place.save(r); err != nil {
 		return r, err
 	}
-	return r, place.tell(r)
+	return r, place.writeSettings(r)
 }
 
 // part describes one of the two parts, with the flags of this process.
@@ -232,9 +232,9 @@ func (c *Command) runPart(ctx context.Context, h *services.Host, place Place) er
 	}()
 	r, err := place.load()
 	if err == nil {
-		ready := func(address string) { to.tell(word{Ready: address}) }
+		ready := func(address string) { to.send(message{Ready: address}) }
 		host := *h
-		host.Service = supervised.Part(c.HangLimit, func() { to.tell(word{Alive: true}) })
+		host.Service = supervised.Part(c.HangLimit, func() { to.send(message{Alive: true}) })
 		if c.Part == "member" {
 			err = runMember(ctx, place, r, h.Logger(c.LogLevel), ready, host.Service)
 		} else {

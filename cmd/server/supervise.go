@@ -116,10 +116,10 @@ func (p *part) turning(ctx context.Context) bool {
 
 // once runs the part until it ends. Closing its standard input asks it to end. If the supervisor
 // dies, the kernel kills the part, and the next supervisor starts its own.
-func (p *part) once(ctx context.Context) (why word, err error) {
+func (p *part) once(ctx context.Context) (why message, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return word{}, err
+		return message{}, err
 	}
 	cmd := exec.Command(self, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
@@ -128,31 +128,31 @@ func (p *part) once(ctx context.Context) (why word, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	hold, err := cmd.StdinPipe()
 	if err != nil {
-		return word{}, err
+		return message{}, err
 	}
 	from, to, err := os.Pipe()
 	if err != nil {
-		return word{}, err
+		return message{}, err
 	}
 	cmd.ExtraFiles = []*os.File{to}
 	err = cmd.Start()
 	_ = to.Close()
 	if err != nil {
 		_ = from.Close()
-		return word{}, err
+		return message{}, err
 	}
 	p.log.Info("part of the server started", "part", p.name, "pid", cmd.Process.Pid)
 	alive := make(chan struct{}, 1)
-	var hearing sync.WaitGroup
-	hearing.Go(func() {
-		hear(from, func(w word) {
+	var receiving sync.WaitGroup
+	receiving.Go(func() {
+		receive(from, func(m message) {
 			switch {
-			case w.What != "":
-				why = w
-			case w.Ready != "" && !p.served:
+			case m.What != "":
+				why = m
+			case m.Ready != "" && !p.served:
 				p.served = true
-				p.ready <- w.Ready
-			case w.Alive:
+				p.ready <- m.Ready
+			case m.Alive:
 				select {
 				case alive <- struct{}{}:
 				default:
@@ -164,7 +164,7 @@ func (p *part) once(ctx context.Context) (why word, err error) {
 	go func() { ended <- cmd.Wait() }()
 	err = p.watch(ctx, cmd.Process, hold, alive, ended)
 	_ = from.SetReadDeadline(time.Now().Add(time.Second)) // a child of the part may hold the other end open
-	hearing.Wait()
+	receiving.Wait()
 	_ = from.Close()
 	return why, err
 }

@@ -65,8 +65,8 @@ func TestPart(t *testing.T) {
 		os.Exit(0)
 	}()
 	fmt.Printf("part %s began\n", how)
-	to.tell(word{Ready: "here"})
-	to.tell(word{Alive: true})
+	to.send(message{Ready: "here"})
+	to.send(message{Alive: true})
 	if how == "killed" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
@@ -75,25 +75,25 @@ func TestPart(t *testing.T) {
 		again = time.Tick(10 * time.Millisecond)
 	}
 	for range again {
-		to.tell(word{Alive: true})
+		to.send(message{Alive: true})
 	}
 }
 
 // A long reason for an end arrives whole, and one that is too long keeps no part from writing.
 //
 // proves DAY-3
-func TestLongWordsOfAPart(t *testing.T) {
-	long, err := json.Marshal(word{What: strings.Repeat("x", 100_000)})
+func TestLongMessagesOfAPart(t *testing.T) {
+	long, err := json.Marshal(message{What: strings.Repeat("x", 100_000)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var heard []word
-	hear(strings.NewReader(string(long)+"\n"+`{"alive":true}`+"\n"), func(w word) { heard = append(heard, w) })
+	var heard []message
+	receive(strings.NewReader(string(long)+"\n"+`{"alive":true}`+"\n"), func(m message) { heard = append(heard, m) })
 	if len(heard) != 2 || len(heard[0].What) != 100_000 || !heard[1].Alive {
-		t.Errorf("heard %d words", len(heard))
+		t.Errorf("received %d messages", len(heard))
 	}
-	rest := strings.NewReader(strings.Repeat("x", 3*maxOfWord) + "\n")
-	hear(rest, func(word) { t.Error("heard a word that is too long") })
+	rest := strings.NewReader(strings.Repeat("x", 3*maxMessage) + "\n")
+	receive(rest, func(message) { t.Error("received a message that is too long") })
 	if rest.Len() != 0 {
 		t.Errorf("%d bytes were not read, and a part waits to write them", rest.Len())
 	}

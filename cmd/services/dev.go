@@ -122,10 +122,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := credentials.tell(dir, etcd.Endpoint(), h.Shard); err != nil {
+	if err := credentials.writeSettings(dir, etcd.Endpoint(), h.Shard); err != nil {
 		return problem(DirectoryNext(err), "data directory: %s", err)
 	}
-	defer func() { err = errors.Join(err, credentials.forget(dir)) }()
+	defer func() { err = errors.Join(err, credentials.removeSettings(dir)) }()
 	w := &devWorld{
 		web: web, found: found, h: h, dir: dir, store: st, processes: processes, replica: replica,
 		keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created,

@@ -30,9 +30,9 @@ func makeCredentials(dir, etcdHost string) (Credentials, error) {
 // etcdctl.
 func devEtcdctl(dataDir string) string { return filepath.Join(dataDir, "etcdctl.env") }
 
-// tell writes how to reach dev's etcd: settings for leasehold, as an operator, and variables for
-// etcdctl, as root, which reads every shard.
-func (c Credentials) tell(dir, endpoint, shard string) error {
+// writeSettings writes how to reach dev's etcd: settings for leasehold, as an operator, and
+// variables for etcdctl, as root, which reads every shard.
+func (c Credentials) writeSettings(dir, endpoint, shard string) error {
 	cert, key := c.Of(string(store.RoleOperator))
 	rootCert, rootKey := c.Of(store.RoleRoot)
 	ca := c.CA(pki.Operators)
@@ -46,8 +46,8 @@ func (c Credentials) tell(dir, endpoint, shard string) error {
 	)
 }
 
-// forget removes what tell wrote, when the etcd has stopped.
-func (c Credentials) forget(dir string) error {
+// removeSettings removes what writeSettings wrote, when the etcd has stopped.
+func (c Credentials) removeSettings(dir string) error {
 	return errors.Join(os.Remove(DevSettings(dir)), os.Remove(devEtcdctl(dir)))
 }
 

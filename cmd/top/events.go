@@ -63,8 +63,8 @@ func (s *screen) events(entries []journal.Entry, now time.Time) {
 		} else if e.Claimed {
 			about += "?"
 		}
-		text := "  " + story.Clock(e.At, now) + " " + pad(orDash(e.Rule), 7) + " " + reason.OneLine(about) + "  " +
-			reason.OneLine(e.What)
+		text := "  " + story.Clock(e.At, now) + " " + pad(reason.OneLine(orDash(e.Rule)), 7) + " " +
+			reason.OneLine(about) + "  " + reason.OneLine(e.What)
 		if why := reason.Text(e.Cause, e.Why); why != "" {
 			text += ": " + reason.OneLine(why)
 		}
@@ -93,7 +93,7 @@ func (s *screen) entry(e *journal.Entry, about string, now time.Time) {
 			text += " → " + other
 		}
 	}
-	s.wrapped(line{to: to, name: e.Name}, "  "+story.Clock(e.At, now)+" "+pad(orDash(e.Rule), 7)+" ", text,
+	s.wrapped(line{to: to, name: e.Name}, "  "+story.Clock(e.At, now)+" "+pad(reason.OneLine(orDash(e.Rule)), 7)+" ", text,
 		func(part string) string { return s.Severe(reason.SeverityOf(&e.JournalEntry), part) })
 }
 

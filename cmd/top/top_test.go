@@ -238,6 +238,7 @@ func TestHostileText(t *testing.T) {
 	x.group("web", 1)
 	const evil = "\x1b]0;pwned\x07\x1b[2J\u009b31m\r\nfake line"
 	x.tell(store.JournalEntry{Group: "web", Instance: "web-0-a", What: evil, Why: evil, Rule: "DET-9"})
+	x.tell(store.JournalEntry{Group: "web", Instance: "web-0-a", What: evil, Rule: evil})
 	x.put(x.keys.Of(store.KindReports)+"web-0-a", store.Report{
 		Schema: store.Schema, Instance: "web-0-a", Why: evil, Received: time.Now(),
 	})

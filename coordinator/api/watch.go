@@ -166,8 +166,8 @@ type feed struct {
 }
 
 // take returns the entries of a listing, which has the newest first, that the client lacks, the
-// oldest first. At first it lacks only the newest ones, at most as many as given. All entries of the
-// listing count as sent then.
+// oldest first. At first it lacks only the newest ones, at most as many as given. All entries of
+// the listing count as sent then.
 func (f *feed) take(newest []journal.Entry, most int) (fresh []Event) {
 	begins := f.sent == nil
 	listed := make(map[string]bool, len(newest))

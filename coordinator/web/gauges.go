@@ -107,71 +107,71 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
-	tell := func(d *prometheus.Desc, value float64, labels ...string) {
+	set := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	now, status := time.Now(), g.replica.Status()
-	tell(g.leader, truth(status.Leads))
-	tell(g.streams, float64(status.Streams))
+	set(g.leader, truth(status.Leads))
+	set(g.streams, float64(status.Streams))
 	for _, c := range g.certificates() {
-		tell(g.ends, c.Ends.Sub(now).Seconds(), c.Name)
+		set(g.ends, c.Ends.Sub(now).Seconds(), c.Name)
 	}
 	heard, interrupted := g.replica.Cache().Heard()
 	if heard.IsZero() {
 		return // there is none yet
 	}
-	tell(g.age, now.Sub(heard).Seconds())
+	set(g.age, now.Sub(heard).Seconds())
 	var seen shard
 	g.replica.Cache().View(func(c *cache.Content) { seen = seenIn(c) })
-	tell(g.revision, float64(seen.revision))
+	set(g.revision, float64(seen.revision))
 	if interrupted != nil || now.Sub(heard) > oldCache || !status.Leads {
 		return
 	}
-	tell(g.grace, max(0, status.GraceEnd.Sub(now).Seconds()))
-	tell(g.history, status.History.Seconds())
-	tell(g.replicas, float64(seen.replicas))
-	tell(g.hold, truth(seen.held))
-	tell(g.unreadable, float64(seen.unreadable))
+	set(g.grace, max(0, status.GraceEnd.Sub(now).Seconds()))
+	set(g.history, status.History.Seconds())
+	set(g.replicas, float64(seen.replicas))
+	set(g.hold, truth(seen.held))
+	set(g.unreadable, float64(seen.unreadable))
 	if orphans, missing, known := g.machines.count(now); known {
-		tell(g.orphans, float64(orphans))
-		tell(g.missing, float64(missing))
+		set(g.orphans, float64(orphans))
+		set(g.missing, float64(missing))
 	}
 	for _, s := range seen.groups {
-		g.tellGroup(tell, s)
+		g.setGroup(set, s)
 	}
 }
 
-func (g *gauges) tellGroup(tell func(*prometheus.Desc, float64, ...string), s store.Status) {
+func (g *gauges) setGroup(set func(*prometheus.Desc, float64, ...string), s store.Status) {
 	size := 0
 	if s.Accepted != nil {
 		size = s.Accepted.Size
 	}
-	tell(g.size, float64(size), s.Group)
+	set(g.size, float64(size), s.Group)
 	if s.Scale != nil {
-		tell(g.wish, float64(s.Scale.Asks), s.Group)
+		set(g.wish, float64(s.Scale.Asks), s.Group)
 	}
 	for _, p := range store.Phases {
-		tell(g.phases, float64(s.Phases[p]), s.Group, string(p))
+		set(g.phases, float64(s.Phases[p]), s.Group, string(p))
 	}
 	for _, v := range verdicts {
-		tell(g.verdicts, float64(s.Verdicts[v]), s.Group, string(v))
+		set(g.verdicts, float64(s.Verdicts[v]), s.Group, string(v))
 	}
-	tell(g.healthy, float64(s.Healthy), s.Group)
-	tell(g.onDemand, float64(s.OnDemand), s.Group)
+	set(g.healthy, float64(s.Healthy), s.Group)
+	set(g.onDemand, float64(s.OnDemand), s.Group)
 	ratio := 1.0
 	if size > 0 {
 		ratio = min(1, float64(s.Healthy)/float64(size))
 	}
-	tell(g.health, ratio, s.Group)
-	tell(g.state, 1, s.Group, string(s.State))
-	tell(g.slots, float64(s.Flapping), s.Group, "flapping")
-	tell(g.slots, float64(s.Errored), s.Group, "errored")
-	tell(g.outdated, float64(s.Outdated), s.Group)
-	tell(g.storm, truth(s.Storm != nil && s.Storm.Ended == ""), s.Group)
-	tell(g.stalled, truth(s.Rollout != nil && s.Rollout.Stalled != ""), s.Group)
-	tell(g.blamed, truth(s.Rollout != nil && s.Rollout.Blamed != ""), s.Group)
-	tell(g.invalid, truth(s.Invalid != nil), s.Group)
-	tell(g.blockedWork, float64(len(s.Blocked)), s.Group)
+	set(g.health, ratio, s.Group)
+	set(g.state, 1, s.Group, string(s.State))
+	set(g.slots, float64(s.Flapping), s.Group, "flapping")
+	set(g.slots, float64(s.Errored), s.Group, "errored")
+	set(g.outdated, float64(s.Outdated), s.Group)
+	set(g.storm, truth(s.Storm != nil && s.Storm.Ended == ""), s.Group)
+	set(g.stalled, truth(s.Rollout != nil && s.Rollout.Stalled != ""), s.Group)
+	set(g.blamed, truth(s.Rollout != nil && s.Rollout.Blamed != ""), s.Group)
+	set(g.invalid, truth(s.Invalid != nil), s.Group)
+	set(g.blockedWork, float64(len(s.Blocked)), s.Group)
 }
 
 // verdicts lists all verdicts.

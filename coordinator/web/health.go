@@ -93,14 +93,14 @@ func (h *health) live(w http.ResponseWriter, _ *http.Request) { say(w, http.Stat
 
 // ready answers whether agents can be served here, in the format of Kubernetes.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
-	var told strings.Builder
+	var list strings.Builder
 	code, now := http.StatusOK, time.Now()
 	for _, c := range h.checks() {
 		if problem := c.look(now); problem != "" {
 			code = http.StatusServiceUnavailable
-			fmt.Fprintf(&told, "[-]%s failed: %s\n", c.name, problem)
+			fmt.Fprintf(&list, "[-]%s failed: %s\n", c.name, problem)
 		} else {
-			fmt.Fprintf(&told, "[+]%s ok\n", c.name)
+			fmt.Fprintf(&list, "[+]%s ok\n", c.name)
 		}
 	}
 	verbose, ok := "readyz check passed", "ok"
@@ -108,7 +108,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		verbose, ok = "readyz check failed", "not ready"
 	}
 	if r.URL.Query().Has("verbose") {
-		say(w, code, told.String()+verbose)
+		say(w, code, list.String()+verbose)
 		return
 	}
 	say(w, code, ok)

@@ -166,15 +166,15 @@ func (m *Metrics) Disturbed()                 { m.disturbed.Inc() }
 func (m *Metrics) Planned(took time.Duration) { m.plans.Observe(took.Seconds()) }
 
 func (m *Metrics) Decided(a *plan.Action) {
-	for _, told := range a.JournalEntries() {
-		action := string(told.To)
+	for _, entry := range a.JournalEntries() {
+		action := string(entry.To)
 		switch {
-		case told.From == told.To:
+		case entry.From == entry.To:
 			action = "note"
-		case told.To == "":
+		case entry.To == "":
 			action = "gone"
 		}
-		m.decisions.WithLabelValues(action, told.Rule).Inc()
+		m.decisions.WithLabelValues(action, entry.Rule).Inc()
 	}
 }
 

@@ -69,9 +69,9 @@ func message(e *Event, _ time.Time) any {
 // duration.
 const alertLasts = 15 * time.Minute
 
-// alerts is the event for Alertmanager's API, version 2. Alertmanager notifies no one of an alert that
-// has ended, so an event that was retried for long gets its whole duration from now on. The clock
-// of the event may be ahead of ours: an alert must not end before it starts.
+// alerts is the event for Alertmanager's API, version 2. Alertmanager sends no notification of an
+// alert that has ended, so an event that was retried for long gets its whole duration from now on.
+// The clock of the event may be ahead of ours: an alert must not end before it starts.
 func alerts(e *Event, now time.Time) any {
 	ends := e.At.Add(alertLasts)
 	if late := now.UTC().Add(alertLasts); late.After(ends) {

@@ -125,7 +125,7 @@ func newClient(c Config) (*client, error) {
 	return httpsClient(u.Host, config, c.Project), nil
 }
 
-// socketOf returns the configured socket, or else that of LXD's environment variable or package.
+// socketOf returns the configured socket, or else the one of LXD's environment variable or package.
 func socketOf(configured string) string {
 	if configured != "" {
 		return configured
