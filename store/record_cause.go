@@ -137,7 +137,7 @@ const (
 
 	// The ends of records, and machines without one.
 	CauseNeverAsked    CauseKind = "never_asked"    // no provider, for the machine
-	CauseRemoved       CauseKind = "removed"        // by the provider, which lists it no more
+	CauseRemoved       CauseKind = "removed"        // by the provider, which no longer lists it
 	CauseVanished      CauseKind = "vanished"       // from the lists; Text: why its removal was not confirmed
 	CauseNeverJoined   CauseKind = "never_joined"   // and cannot any more
 	CauseStopConfirmed CauseKind = "stop_confirmed" // of its workload, by its agent

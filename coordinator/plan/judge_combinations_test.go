@@ -103,7 +103,7 @@ func absurd(x *subject, j Judgment, streamIs, providerSays, grace string) string
 		}
 	case store.Unhealthy:
 		if streamIs != "open" && streamIs != "moved" {
-			return "what it said last is no evidence any more"
+			return "what it said last is no longer evidence"
 		}
 	case store.Live:
 		if x.Record.Phase != store.Finished &&

@@ -78,7 +78,7 @@ func TestWhatAJudgmentSays(t *testing.T) {
 		},
 		"not listed again": {
 			[]twist{unlisted(2), stream(store.StreamLost)},
-			"the provider does not list it any more",
+			"the provider no longer lists it",
 			[]string{unseen + ", again", lost},
 			"",
 		},
@@ -132,7 +132,7 @@ func TestWhatAJudgmentSays(t *testing.T) {
 		},
 		"restarts, and is no longer listed": {
 			[]twist{phase(store.Stopping), restarts(store.RestartMachine), unlisted(2), stream(store.StreamLost)},
-			"the provider does not list it any more",
+			"the provider no longer lists it",
 			[]string{unseen + ", again", lost},
 			"",
 		},

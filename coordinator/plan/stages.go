@@ -258,7 +258,7 @@ func (d *stages) promote(r store.Versioned[store.Request]) {
 	}
 	if d.roll.blamed() {
 		d.actions = append(d.actions, refuse(r, "its roll has stopped: "+d.roll.rollout.Blamed+
-			"; leasehold group retry "+d.g.Name+" has it go on"))
+			"; leasehold group retry "+d.g.Name+" continues it"))
 		return
 	}
 	d.roll.rollout.Rests, d.roll.rollout.GraceUntil, d.rests = nil, time.Time{}, false

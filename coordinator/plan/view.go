@@ -65,7 +65,7 @@ func (v *view) orphaned() *store.InvalidSpec {
 	if len(left) == 0 {
 		return nil
 	}
-	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; "+
+	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is no longer known; "+
 		"%s left as they are and not healed: %s; apply the group again to have them looked after: "+
 		"leasehold group apply -f FILE", reason.Counted(len(left), "instance is", "instances are"),
 		reason.Names(left))}

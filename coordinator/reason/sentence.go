@@ -62,7 +62,7 @@ func Sentence(c store.Cause) string {
 		}
 		return c.Other + " is healthy, one of them is enough"
 	case store.CauseUnwanted:
-		return "what it was made from is not wanted any more, and its checks fail: " + c.Text
+		return "what it was made from is no longer wanted, and its checks fail: " + c.Text
 	case store.CauseSmaller:
 		if c.Name == "" {
 			return c.Text
@@ -244,7 +244,7 @@ func ofGroup(c store.Cause) string {
 	case store.CauseAgentStays:
 		return also("it did not come to "+c.Name, ": ", c.Text)
 	case store.CauseAgentLeft:
-		return "the offer of " + c.Name + " does not hold any more"
+		return "the offer of " + c.Name + " is no longer valid"
 	case store.CauseUpgrading:
 		return "its agent may be trying " + c.Name + ", and goes back by itself"
 	case store.CauseUnreadable:
@@ -297,7 +297,7 @@ var fixed = map[store.CauseKind]string{
 	store.CauseOverdue:           "its report is overdue",
 	store.CauseUnlisted:          "the provider does not list it",
 	store.CauseUnlistedNow:       "the provider does not list it, and its stream has only just been lost: asking again",
-	store.CauseGone:              "the provider does not list it any more",
+	store.CauseGone:              "the provider no longer lists it",
 	store.CauseUnknown:           "asked to restart it, the provider knows no such machine",
 	store.CauseDead:              "it is dead",
 	store.CauseMadeBy:            "the provider made it",
@@ -313,7 +313,7 @@ var fixed = map[store.CauseKind]string{
 	store.CauseCameBack:          "it came back, and its slot is better off without it",
 	store.CauseWorks:             "it is healthy",
 	store.CauseJoins:             "its group uses it",
-	store.CauseLeaves:            "its group does not use it any more",
+	store.CauseLeaves:            "its group no longer uses it",
 	store.CauseDrains:            "it drains",
 	store.CauseHeirServes:        "another instance is healthy in its place",
 	store.CauseQuiet:             "its load balancers send it nothing new",
@@ -322,8 +322,8 @@ var fixed = map[store.CauseKind]string{
 	store.CauseBusy:              "its workload is busy, as far as is known",
 	store.CauseNoConnections:     "no connection to it is in use",
 	store.CauseNeverAsked:        "no provider was ever asked for it",
-	store.CauseRemoved:           "the provider removed it and lists it no more",
-	store.CauseNeverJoined:       "no machine has joined as it, and none can any more",
+	store.CauseRemoved:           "the provider removed it and no longer lists it",
+	store.CauseNeverJoined:       "no machine has joined as it, and none can join now",
 	store.CauseStopConfirmed:     "its agent has confirmed that its workload was stopped",
 	store.CauseGroupEmpty:        "its last instance is gone",
 	store.CauseNeverAccepted:     "the group's key is gone, and no spec of it was ever in force",

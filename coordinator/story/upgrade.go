@@ -83,7 +83,7 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 		switch is, ok := releaseOf(version); {
 		case !ok:
 			against.addf(about, Advise("install a release"),
-				"its version %s is no release: nothing can be said of what it goes with", reason.OneLine(version))
+				"its version %s is not a release, so its compatibility is unknown", reason.OneLine(version))
 		case !known:
 		case is.apart(wanted):
 			against.addf(about, Advise("go by the releases between, one minor number at a time"),
