@@ -25,8 +25,8 @@ func otherAgentsNext(groups []Known) string {
 		case w == nil:
 			left = left || !g.Gone()
 		case w.Done < w.Of:
-			waves = append(waves, fmt.Sprintf("%s: %d of %d agents are of %s, %s", g.Name, w.Done, w.Of,
-				reason.OneLine(w.Version), waveGoesOn(g)))
+			waves = append(waves, fmt.Sprintf("%s: %d of %s %s of %s, %s", g.Name, w.Done,
+				reason.Number(w.Of, "agent"), reason.Verb(w.Done, "is", "are"), reason.OneLine(w.Version), waveGoesOn(g)))
 		}
 	}
 	if len(waves) == 0 {
