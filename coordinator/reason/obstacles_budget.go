@@ -49,7 +49,8 @@ var budgetObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByCapacity: {
 		why: func(b *store.Blocked) string {
-			return fmt.Sprintf("there are %d machines, and size and max_expansion allow %d", b.Of.Count, b.Of.Limit)
+			return fmt.Sprintf("there %s %s, and size and max_expansion allow %d", are(b.Of.Count),
+				Number(b.Of.Count, "machine"), b.Of.Limit)
 		},
 		until: always("one of the leaving instances is gone"),
 	},

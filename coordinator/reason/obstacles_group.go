@@ -57,7 +57,8 @@ var shardObstacles = map[store.BlockedKind]obstacle{
 			if b.Of.Count == 0 {
 				return reached
 			}
-			return fmt.Sprintf("%s, and %s without an instance come first", reached, Number(b.Of.Count, "slot"))
+			return fmt.Sprintf("%s, and %s", reached, Counted(b.Of.Count,
+				"slot without an instance comes first", "slots without an instance come first"))
 		},
 		until: always("an instance is gone, or the limit is raised: leasehold config set"),
 	},
@@ -66,8 +67,8 @@ var shardObstacles = map[store.BlockedKind]obstacle{
 			if b.Of.Count == 0 {
 				return fmt.Sprintf("budget_group %s allows none to be taken down", b.Of.Name)
 			}
-			return fmt.Sprintf("budget_group %s allows %d down at once, and %d are: %s", b.Of.Name, b.Of.Limit, b.Of.Count,
-				b.Of.Text)
+			return fmt.Sprintf("budget_group %s allows %d down at once, and %d %s: %s", b.Of.Name, b.Of.Limit, b.Of.Count,
+				are(b.Of.Count), b.Of.Text)
 		},
 		until: func(b *store.Blocked) string {
 			if b.Of.Limit == 0 {
@@ -121,8 +122,8 @@ var groupObstacles = map[store.BlockedKind]obstacle{
 	},
 	store.BlockedByBreaker: {
 		why: func(b *store.Blocked) string {
-			return fmt.Sprintf("%d instances fail their checks, more than heal.max_unhealthy allows (%d): what they depend "+
-				"on may be broken", b.Of.Count, b.Of.Limit)
+			return fmt.Sprintf("%s, more than heal.max_unhealthy allows (%d): what they depend on may be broken",
+				Counted(b.Of.Count, "instance fails its checks", "instances fail their checks"), b.Of.Limit)
 		},
 		until: orAfter("fewer of them fail", ", or it is the probe: one in %s"),
 	},

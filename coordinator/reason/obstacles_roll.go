@@ -33,7 +33,8 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 	store.BlockedByCanary: {
 		why: func(b *store.Blocked) string {
 			if b.Of.Count < b.Of.Limit {
-				return fmt.Sprintf("%d of %s healthy", b.Of.Count, canaries(b.Of.Limit))
+				return fmt.Sprintf("%d of %s %s healthy", b.Of.Count, Counted(b.Of.Limit, "canary", "canaries"),
+					areOf(b.Of.Count, b.Of.Limit))
 			}
 			return canaries(b.Of.Limit) + " healthy, and the roll waits"
 		},

@@ -82,7 +82,7 @@ func Sentence(c store.Cause) string {
 		}
 		return fmt.Sprintf("%s has been healthy for %s", c.Other, c.For)
 	case store.CauseUnfilled:
-		return fmt.Sprintf("%d of %d slots are filled", c.Count, c.Limit)
+		return fmt.Sprintf("%d of %s %s filled", c.Count, Number(c.Limit, "slot"), areOf(c.Count, c.Limit))
 	case store.CauseAdopted:
 		return "adopted by order of " + c.By
 	case store.CauseProtectionOver:
@@ -94,7 +94,8 @@ func Sentence(c store.Cause) string {
 	case store.CauseGivesWay:
 		return "the healing of " + c.Other + " needs its room, and " + c.Name + " serves"
 	case store.CauseTooFewSpot:
-		return fmt.Sprintf("%d of %d wanted instances are spot machines", c.Count, c.Limit)
+		return fmt.Sprintf("%d of %s %s", c.Count, Number(c.Limit, "wanted instance"),
+			Verb(c.Count, "is a spot machine", "are spot machines"))
 	case store.CauseNoSpot:
 		return "there was no spot capacity for " + c.For.String()
 	case store.CauseScheduled:
@@ -109,7 +110,7 @@ func Sentence(c store.Cause) string {
 		}
 		return Numbers(c.Load.Numbers)
 	case store.CauseUneven:
-		return fmt.Sprintf("zone %s has %d instances, and zone %s has %d", c.Name, c.Count, c.Other, c.Limit)
+		return fmt.Sprintf("zone %s has %s, and zone %s has %d", c.Name, Number(c.Count, "instance"), c.Other, c.Limit)
 	case store.CauseFullZone:
 		return "zone " + c.Name + " has no room"
 	case store.CauseFullZoneEven:
@@ -198,9 +199,10 @@ func ofGroup(c store.Cause) string {
 	case store.CauseDisturbed:
 		return fmt.Sprintf("for %s agents have time to return: %s", c.For, c.Text)
 	case store.CauseManyLost:
-		return fmt.Sprintf("%d of %d instances lost or silent within %s", c.Count, c.Limit, c.For)
+		return fmt.Sprintf("%d of %s lost or silent within %s", c.Count, Number(c.Limit, "instance"), c.For)
 	case store.CauseManyLostInShard:
-		return fmt.Sprintf("%d of %d instances of the shard lost or silent, in %s groups", c.Count, c.Limit, c.Name)
+		return fmt.Sprintf("%d of %s of the shard lost or silent, in %s groups", c.Count, Number(c.Limit, "instance"),
+			c.Name)
 	case store.CauseFewLost:
 		return "losses have been few for " + c.For.String()
 	case store.CauseOverridden:
@@ -208,31 +210,30 @@ func ofGroup(c store.Cause) string {
 	case store.CauseStormLasts:
 		return "it has lasted for " + c.For.String() + "; if the replacement gets healthy, the next follows"
 	case store.CauseManyFail:
-		return fmt.Sprintf("%d fail their checks, and heal.max_unhealthy is %d", c.Count, c.Limit)
+		return fmt.Sprintf("%s, and heal.max_unhealthy is %d",
+			Counted(c.Count, "fails its checks", "fail their checks"), c.Limit)
 	case store.CauseSomeOutdated:
 		return Number(c.Count, "instance") + " to be brought up to date"
 	case store.CauseUpdated:
-		return fmt.Sprintf("%d of %d are healthy and up to date", c.Count, c.Limit)
+		return fmt.Sprintf("%d of %d %s healthy and up to date", c.Count, c.Limit, areOf(c.Count, c.Limit))
 	case store.CauseNoProgress:
 		return "no further instance got healthy and up to date within " + c.For.String()
 	case store.CauseAnalysis:
 		return fmt.Sprintf("analysis %s: %s", c.Name, c.Text)
 	case store.CauseManyFailures:
-		return fmt.Sprintf("%d failures, more than flap.give_up_after %d", c.Count, c.Limit)
+		return fmt.Sprintf("%s, more than flap.give_up_after %d", Number(c.Count, "failure"), c.Limit)
 	case store.CauseFlapsLong:
 		return fmt.Sprintf("it has flapped for %s", c.For)
 	case store.CauseTemplateFails:
-		return fmt.Sprintf("instances on %s failed %d times in %s, and none got healthy in between: "+
-			"the template is taken for the cause", c.Name, c.Count, Number(c.Limit, "slot"))
+		return fmt.Sprintf("instances on %s failed %s in %s, and none got healthy in between: "+
+			"the template is taken for the cause", c.Name, Counted(c.Count, "time", "times"), Number(c.Limit, "slot"))
 	case store.CauseTemplateBreaks:
-		return fmt.Sprintf("%d instances on %s fail their checks, and heal.max_unhealthy is %d; those on %s work beside "+
-			"them, for %s: the template is taken for the cause", c.Count, c.Name, c.Limit, c.Other, c.For)
+		return fmt.Sprintf("%s on %s %s, and heal.max_unhealthy is %d; those on %s work beside %s, for %s: the "+
+			"template is taken for the cause", Number(c.Count, "instance"), c.Name,
+			Verb(c.Count, "fails its checks", "fail their checks"), c.Limit, c.Other, Verb(c.Count, "it", "them"), c.For)
 	case store.CauseCanariesHealthy:
-		have := "have"
-		if c.Count == 1 {
-			have = "has"
-		}
-		return fmt.Sprintf("%s of %s %s been healthy for %s", Number(c.Count, "canary instance"), c.Name, have, c.For)
+		return fmt.Sprintf("%s of %s %s been healthy for %s", Number(c.Count, "canary instance"), c.Name,
+			has(c.Count), c.For)
 	case store.CauseStateBefore:
 		return "it was " + c.Name
 	case store.CauseHoldEnded:
@@ -255,8 +256,9 @@ func ofGroup(c store.Cause) string {
 		return fmt.Sprintf("the record of %s is gone, and was not deleted on purpose; it was there at revision %d",
 			c.Name, c.Revision)
 	case store.CauseRecordsLost:
-		return fmt.Sprintf("%d instances had a record at revision %d, and %d have one: the others were not deleted on "+
-			"purpose; to go on without them, put the shard on hold, unless it is, and release it", c.Limit, c.Revision, c.Count)
+		return fmt.Sprintf("%s had a record at revision %d, and %d %s one: the others were not deleted on purpose; to go "+
+			"on without them, put the shard on hold, unless it is, and release it", Number(c.Limit, "instance"), c.Revision,
+			c.Count, has(c.Count))
 	case store.CauseUnrecorded:
 		return c.Name + " has the group's tag, there is no record of it, and none was deleted on purpose; " +
 			"no leader has counted the group's records yet"

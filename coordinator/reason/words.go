@@ -44,6 +44,26 @@ func Counted(n int, one, many string) string {
 // Number formats a number with a noun whose plural ends in s.
 func Number(n int, of string) string { return Counted(n, of, of+"s") }
 
+// Verb returns the form of a verb that a number asks for.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func are(n int) string { return Verb(n, "is", "are") }
+
+// areOf is the verb after a number of others: 0 of 1 slot is, 1 of 2 slots is, 2 of 2 slots are.
+func areOf(n, of int) string {
+	if of == 1 {
+		return "is"
+	}
+	return are(n)
+}
+
+func has(n int) string { return Verb(n, "has", "have") }
+
 // maxNames limits the names in one sentence.
 const maxNames = 10
 

@@ -57,8 +57,8 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
 	if b := st.Breaker; b != nil {
-		line := fmt.Sprintf("breaker: %d fail their checks (heal.max_unhealthy %d), for %s: none is healed for that",
-			b.Count, b.Limit, reason.Age(now, b.Since))
+		line := fmt.Sprintf("breaker: %s (heal.max_unhealthy %d), for %s: none is healed for that",
+			reason.Counted(b.Count, "fails its checks", "fail their checks"), b.Limit, reason.Age(now, b.Since))
 		if b.Probe != "" {
 			line += "; a probe: " + b.Probe
 		}

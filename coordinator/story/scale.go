@@ -77,7 +77,7 @@ func scaleProblem(group string, st store.Status) *Problem {
 	}
 	return &Problem{
 		About: group, Rule: "AUTO-1",
-		What: fmt.Sprintf("load asks for %d instances, and scale.max is %d: %s", s.Asks,
+		What: fmt.Sprintf("load asks for %s, and scale.max is %d: %s", reason.Number(s.Asks, "instance"),
 			st.Accepted.Scale.Under(s.Scheduled).Max,
 			reason.Numbers(s.Numbers)),
 		Remedies: Advise("leasehold group edit " + group + ", for scale.max"),

@@ -34,7 +34,7 @@ func (f Formats) against(st *Shard, found Found) []Problem {
 	if n := slices.DeleteFunc(slices.Clone(found.Newer), func(n Newer) bool { return n.Schema <= f.Schema }); len(n) > 0 {
 		more := ""
 		if len(n) > 1 {
-			more = fmt.Sprintf(", and %d more records are newer", len(n)-1)
+			more = fmt.Sprintf(", and %s newer", reason.Counted(len(n)-1, "more record is", "more records are"))
 		}
 		all.addf(n[0].Key, Advise("stay with the release that wrote it, or go to a newer one"),
 			"it has schema %d, and this release reads up to %d%s: it would neither change nor overwrite them", n[0].Schema,

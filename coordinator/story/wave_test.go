@@ -49,24 +49,24 @@ func TestWhatToDoAboutAgentsOfAnotherVersion(t *testing.T) {
 		},
 		"under way": {
 			groups: []Known{group("web", wave(1))},
-			want: "agents are upgraded in waves: web: 1 of 3 agents are of v2, the next follows when the one before it " +
+			want: "agents are upgraded in waves: web: 1 of 3 agents is of v2, the next follows when the one before it " +
 				"has proved the version",
 		},
 		"waits": {
 			groups: []Known{group("web", wave(1), unsettled)},
-			want: "agents are upgraded in waves: web: 1 of 3 agents are of v2, the next follows when the whole group is " +
+			want: "agents are upgraded in waves: web: 1 of 3 agents is of v2, the next follows when the whole group is " +
 				"healthy and nothing drains",
 		},
 		"stopped, beside a group that is left alone": {
 			groups: []Known{group("db", nil), group("web", stopped)},
-			want: "agents are upgraded in waves: web: 1 of 3 agents are of v2, and the wave has stopped: leasehold group " +
+			want: "agents are upgraded in waves: web: 1 of 3 agents is of v2, and the wave has stopped: leasehold group " +
 				"retry web; in groups without agent.version, " + installAgents,
 		},
 		"many": {
 			groups: []Known{group("a", stopped), group("b", stopped), group("c", stopped), group("d", stopped)},
-			want: "agents are upgraded in waves: a: 1 of 3 agents are of v2, and the wave has stopped: leasehold group " +
-				"retry a; b: 1 of 3 agents are of v2, and the wave has stopped: leasehold group retry b; c: 1 of 3 agents " +
-				"are of v2, and the wave has stopped: leasehold group retry c; and 1 more group",
+			want: "agents are upgraded in waves: a: 1 of 3 agents is of v2, and the wave has stopped: leasehold group " +
+				"retry a; b: 1 of 3 agents is of v2, and the wave has stopped: leasehold group retry b; c: 1 of 3 agents " +
+				"is of v2, and the wave has stopped: leasehold group retry c; and 1 more group",
 		},
 	} {
 		if got := otherAgentsNext(c.groups, "v2"); got != c.want {
