@@ -71,8 +71,8 @@ func (p *pipe) failed(err error) {
 // maxMessage is the length of the longest message that is understood.
 const maxMessage = 1 << 20
 
-// receive calls back for each message until the part has ended. It also reads what follows a message
-// that is too long, because a part whose writes block makes no progress.
+// receive calls back for each message until the part has ended. It also reads what follows a
+// message that is too long, because a part whose writes block makes no progress.
 func receive(from io.Reader, received func(message)) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxMessage)
