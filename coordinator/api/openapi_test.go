@@ -53,8 +53,8 @@ func TestOpenAPIIsTheTable(t *testing.T) {
 	}
 }
 
-// An answer never has a closed list of values: an older client, made from this description, can read
-// the values that a later release adds. Parameters may have one.
+// An answer never has a closed list of values: an older client, made from this description, can
+// read the values that a later release adds. Parameters may have one.
 //
 // proves WEB-4
 func TestAnswersHaveNoClosedLists(t *testing.T) {

@@ -22,9 +22,13 @@ func TestWhatFailedBeforeBlamesNoTemplate(t *testing.T) {
 		change func(*world)
 		blames bool
 	}{
-		"it fails its checks":        {nil, unwell, true},
-		"it did before":              {ailing, unwell, false},
-		"it did before, and is lost": {ailing, func(w *world) { w.silence("a", true); w.pass(time.Hour); w.now = w.now.Add(time.Minute) }, true},
+		"it fails its checks": {nil, unwell, true},
+		"it did before":       {ailing, unwell, false},
+		"it did before, and is lost": {ailing, func(w *world) {
+			w.silence("a", true)
+			w.pass(time.Hour)
+			w.now = w.now.Add(time.Minute)
+		}, true},
 	} {
 		w := newTestWorld(t)
 		w.noGrace = true

@@ -155,7 +155,7 @@ func (d *roll) stall() {
 	d.tell("ROLL-4", effect(store.EffectRollStalled), why)
 }
 
-// outageCounts is how long a provider has to fail before the roll's deadline begins anew: single
+// outageCounts is how long a provider has to fail before the roll's deadline starts over: single
 // failures, which come at any time, keep no bad template from being noticed.
 const outageCounts = time.Minute
 

@@ -113,7 +113,7 @@ func TestASharedBudgetThatIsUsedUp(t *testing.T) {
 	w.RunUntil(w.Now().Add(5 * time.Minute))
 	blocked := sim.Read[store.Status](w, w.Keys().Status("web")).Record.Blocked
 	if n := w.Working("web"); n != 3 || !slices.ContainsFunc(blocked, func(b store.Blocked) bool {
-		return b.Rule == "REC-18" && b.Why == "budget_group shop allows 1 down at once, and 1 are: 1 in api"
+		return b.Rule == "REC-18" && b.Why == "budget_group shop allows 1 down at once, and 1 is: 1 in api"
 	}) {
 		t.Fatalf("%d of web work while one of api is down, and it is blocked by %+v", n, blocked)
 	}
