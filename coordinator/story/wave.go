@@ -34,7 +34,8 @@ func otherAgentsNext(groups []Known, version string) string {
 				"their own version, and agent.version allows it", g.Name, w.Of, reason.OneLine(w.Version)))
 		case w.Done < w.Of:
 			waves = append(waves, fmt.Sprintf("%s: %d of %s %s of %s, %s", g.Name, w.Done,
-				reason.Number(w.Of, "agent"), reason.Verb(w.Done, "is", "are"), reason.OneLine(w.Version), waveGoesOn(g.Name, g.Status.Record)))
+				reason.Number(w.Of, "agent"), reason.Verb(w.Done, "is", "are"), reason.OneLine(w.Version),
+				waveGoesOn(g.Name, g.Status.Record)))
 		}
 	}
 	if len(waves) == 0 {
