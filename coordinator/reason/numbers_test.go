@@ -41,10 +41,10 @@ func TestSentencesAgreeWithTheirNumbers(t *testing.T) {
 					For: store.Duration(3e9), Text: "its words",
 					Load: &store.CauseNumbers{Numbers: []store.ScaleNumber{{Metric: "cpu", Fresh: count, Of: limit}}},
 				}
-				switch kind {
-				case store.CauseSmaller:
+				if kind == store.CauseSmaller {
 					c.Name = SlotOldest
-				case store.CauseManyLostInShard:
+				}
+				if kind == store.CauseManyLostInShard {
 					c.Name = "3" // a storm of the shard concerns two groups or more
 				}
 				check(string(kind)+at, Short(c))
