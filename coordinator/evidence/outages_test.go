@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
 // A failed List begins an outage, and the next List ends it; calls begin one only by errors that do
 // not depend on a template, and any answer ends it, other than one without a known meaning. A group
-// with a roll is planned at both.
+// with a roll is planned when an outage turns out to last, and when that ends.
 //
 // proves ROLL-4
 func TestOutages(t *testing.T) {
@@ -35,44 +36,94 @@ func TestOutages(t *testing.T) {
 	restart := func(err error) { w.evidence.Restarted("web-0", "token", err) }
 	remove := func(err error) { w.evidence.Removed("web-0", err) }
 	list(nil)
+	const since = 40 * time.Second // between two of these steps
 	for i, c := range []struct {
-		call func(error)
-		err  error
-		why  string // of the outage then; "": there is none
-		news bool
+		call  func(error)
+		err   error
+		why   string // of the outage then; "": there is none
+		steps int    // since it began
+		news  bool
 	}{
-		{list, throttled, "", false}, // it says nothing, and comes again
-		{list, broken, "broken", true},
-		{list, errors.New("as broken"), "broken", false}, // the first error stays
-		{create, nil, "broken", false},
-		{list, nil, "", true},
-		{create, broken, "", false},
-		{create, provider.ErrInvalid, "", false},
-		{create, provider.ErrQuota, "", false},
-		{create, provider.ErrCapacity, "", false},
-		{create, throttled, throttled.Error(), true},
-		{create, broken, throttled.Error(), false},
-		{create, provider.ErrInvalid, "", true},
-		{restart, refused, refused.Error(), true},
-		{restart, nil, "", true},
-		{remove, throttled, throttled.Error(), true},
-		{list, broken, throttled.Error(), false}, // the earlier one counts
-		{remove, nil, "broken", true},
-		{list, nil, "", true},
+		{list, throttled, "", 0, false}, // it says nothing, and comes again
+		{list, broken, "broken", 0, false},
+		{list, errors.New("as broken"), "broken", 1, false}, // the first error stays
+		{list, broken, "broken", 2, true},
+		{create, nil, "broken", 3, false},
+		{list, nil, "", 0, true},
+		{list, broken, "broken", 0, false},
+		{list, nil, "", 0, false}, // a single failure is no news
+		{create, broken, "", 0, false},
+		{create, provider.ErrInvalid, "", 0, false},
+		{create, provider.ErrQuota, "", 0, false},
+		{create, provider.ErrCapacity, "", 0, false},
+		{create, throttled, throttled.Error(), 0, false},
+		{create, broken, throttled.Error(), 1, false},
+		{create, throttled, throttled.Error(), 2, true},
+		{create, broken, throttled.Error(), 3, false},
+		{create, provider.ErrInvalid, "", 0, true},
+		{restart, refused, refused.Error(), 0, false},
+		{restart, nil, "", 0, false},
+		{remove, throttled, throttled.Error(), 0, false},
+		{list, broken, throttled.Error(), 1, false}, // the earlier one counts
+		{list, broken, throttled.Error(), 2, false}, // neither lasts
+		{list, broken, "broken", 2, true},           // the one that lasts counts
+		{remove, throttled, "broken", 3, false},     // it had ended, and begins again
+		{list, nil, throttled.Error(), 1, true},
+		{remove, throttled, throttled.Error(), 2, true},
+		{remove, nil, "", 0, true},
 	} {
-		w.pass(time.Second)
+		w.pass(since)
 		w.takeAll()
-		begun := w.now
 		c.call(c.err)
 		out, failing := w.evidence.Snapshot(w.content, []string{"web"}).Outages["mem"]
 		if failing != (c.why != "") || out.Why != c.why {
 			t.Errorf("step %d: the outage is %+v, want %q", i, out, c.why)
 		}
-		if c.news && c.why != "" && c.why != "broken" && !out.Since.Equal(begun) {
-			t.Errorf("step %d: the outage is since %s, want %s", i, out.Since, begun)
+		if began := w.now.Add(-time.Duration(c.steps) * since); c.why != "" && !out.Since.Equal(began) {
+			t.Errorf("step %d: the outage is since %s, want %s", i, out.Since, began)
 		}
 		if planned := slices.Contains(w.takeAll(), "rolling"); planned != c.news {
 			t.Errorf("step %d: the group with a roll is planned: %t", i, planned)
 		}
+	}
+}
+
+// One call is throttled, and from then on every call fails without a known meaning, as with a bad
+// template: no outage lasts, and soon there is none. The same holds if no call is made any more.
+//
+// proves ROLL-4
+func TestOneThrottledCallIsNoOutage(t *testing.T) {
+	for _, every := range []time.Duration{10 * time.Second, time.Hour} {
+		w := newWorld(t)
+		w.run("web", "web-0")
+		w.lead()
+		rec := w.content.Instances["web-0"].Record
+		outage := func() plan.Outage { return w.evidence.Snapshot(w.content, []string{"web"}).Outages["mem"] }
+		w.evidence.Created(rec, w.now, provider.Machine{}, provider.ThrottledFor(30*time.Second))
+		for begun := w.now; w.now.Sub(begun) < time.Hour; {
+			w.pass(every)
+			w.evidence.Created(rec, w.now, provider.Machine{}, errors.New("broken"))
+			if out := outage(); out.Lasts(w.now) || w.now.Sub(begun) > 3*time.Minute && !out.Since.IsZero() {
+				t.Fatalf("after %s: %+v", w.now.Sub(begun), out)
+			}
+		}
+	}
+}
+
+// An outage is of the time for which the provider asked, however long that is.
+//
+// proves ROLL-4
+func TestALongThrottlingIsOneOutage(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	begun := w.now
+	for range 4 {
+		w.evidence.Removed("web-0", provider.ThrottledFor(10*time.Minute))
+		w.pass(10 * time.Minute)
+	}
+	out := w.evidence.Snapshot(w.content, []string{"web"}).Outages["mem"]
+	if !out.Since.Equal(begun) || !out.Lasts(w.now) {
+		t.Errorf("it began at %s, and is %+v", begun, out)
 	}
 }

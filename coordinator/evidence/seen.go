@@ -26,6 +26,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	clear(e.specs) // in case it is another database than before
 	clear(e.rooms)
 	e.roomed = 0
+	clear(e.rolling)
 	for id := range e.instances {
 		e.forget(c, id)
 	}

@@ -70,6 +70,8 @@ type room struct {
 	slots     []store.Versioned[store.Slot]
 }
 
+func (r room) size() int { return max(len(r.instances), len(r.slots)) }
+
 // shown is the instance that a place in a snapshot holds, and what was seen of it by then. It is
 // empty if there was no evidence on the instance.
 type shown struct {
@@ -89,22 +91,23 @@ func (e *Evidence) roomOf(c *cache.Content, group string) room {
 	if n <= len(r.instances) && slots <= len(r.slots) {
 		return r
 	}
-	kept := len(r.instances)
-	if n > kept {
+	kept := r.size()
+	if n > len(r.instances) {
 		r.instances, r.shown = make([]plan.Instance, n), make([]shown, n)
 	}
 	if slots > len(r.slots) {
 		r.slots = make([]store.Versioned[store.Slot], slots)
 	}
-	most := max(len(r.instances), len(r.slots))
-	switch {
-	case most > maxRoom:
+	delete(e.rooms, group)
+	e.roomed -= kept
+	switch size := r.size(); {
+	case size > maxRoom:
 		return r
-	case e.roomed+most > maxRoom:
-		clear(e.rooms) // of groups that are planned no more, too
-		e.roomed, kept = 0, 0
+	case e.roomed+size > maxRoom:
+		clear(e.rooms) // of groups that are no longer planned, too
+		e.roomed = 0
 	}
-	e.rooms[group], e.roomed = r, e.roomed+most-kept
+	e.rooms[group], e.roomed = r, e.roomed+r.size()
 	return r
 }
 

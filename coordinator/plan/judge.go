@@ -258,7 +258,7 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	limit, from := restartLimit(rec, r), in.PhaseStart
 	if rec.Phase == store.Stopping && r.Level == store.RestartMachine && !r.Heals {
-		from = store.Later(from, in.Calls.Throttled)
+		from = store.Later(from, putOff(in))
 	}
 	due := from.Add(limit)
 	if due.Before(s.GraceEnd) {
@@ -278,6 +278,17 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		Facts: []store.Fact{providerSays(in), streamSays(in)},
 	}
 	return j
+}
+
+// putOff returns until when the provider has put off a restart. The machine works as long as its
+// agent has an open stream, so no longer than that.
+func putOff(in *Instance) time.Time {
+	until := in.Calls.Throttled
+	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
+	if since := troubledSince(in); !open && since.Before(until) {
+		return since
+	}
+	return until
 }
 
 // restartLimit returns how long each half of a restart may take.

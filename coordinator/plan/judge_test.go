@@ -376,6 +376,34 @@ func TestJudge(t *testing.T) {
 			store.Stuck, "HEAL-1", 0,
 		},
 		{
+			"the provider has put its restart off for long",
+			[]twist{phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(-time.Hour)},
+			store.Unborn, "HEAL-1", time.Hour + 5*time.Minute,
+		},
+		{
+			"its stream broke after its restart was put off for long",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(-time.Hour),
+				stream(store.StreamLost), lostFor(time.Minute),
+			},
+			store.Unborn, "HEAL-1", 4 * time.Minute,
+		},
+		{
+			"its lease ended long after its restart was put off",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(-time.Hour),
+				gone(5*time.Minute, store.StreamOpen),
+			},
+			store.Stuck, "HEAL-1", 0,
+		},
+		{
+			"its lease ended, and its restart was never put off",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), gone(time.Minute, store.StreamOpen),
+			},
+			store.Stuck, "HEAL-1", 0,
+		},
+		{
 			"the provider has put off the restart that is to heal it",
 			[]twist{
 				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(time.Minute),

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The deadline of a roll stands still while a provider of the group fails, once it has failed for a
-// minute. It does not while a machine of the new template shows how that works.
+// The deadline of a roll stands still while a provider of the group fails, once it has been seen to
+// fail for a minute. It does not while a machine of the new template shows how that works.
 //
 // proves ROLL-4
 func TestAnOutageIsNoStall(t *testing.T) {
@@ -23,6 +23,7 @@ func TestAnOutageIsNoStall(t *testing.T) {
 	for name, c := range map[string]struct {
 		provider string        // that fails; "": the group's
 		fails    time.Duration // for so long
+		seen     time.Duration // it was last known to fail so long ago
 		stood    time.Duration // the roll has made no progress for so long
 		place    func(w *world)
 		waits    bool // the deadline stands still
@@ -32,6 +33,8 @@ func TestAnOutageIsNoStall(t *testing.T) {
 		"there is one":                        {fails: time.Minute, stood: over, waits: true},
 		"it is long before the deadline":      {fails: time.Minute, stood: time.Minute, waits: true},
 		"it has just begun":                   {fails: time.Minute - 1, stood: over},
+		"it was seen once":                    {fails: 2 * time.Minute, seen: 2 * time.Minute, stood: over},
+		"it asks to wait for long":            {fails: 2 * time.Minute, seen: -time.Minute, stood: over, waits: true},
 		"it has begun well before":            {fails: time.Minute - 1, stood: time.Minute},
 		"it is of a provider of old machines": {provider: "former", fails: time.Hour, stood: over, waits: true},
 		"it is of another provider":           {provider: "other", fails: time.Hour, stood: over, stalls: true},
@@ -92,7 +95,9 @@ func TestAnOutageIsNoStall(t *testing.T) {
 			if c.provider == "" {
 				c.provider = cloud
 			}
-			w.outages[c.provider] = Outage{Since: w.now.Add(-c.fails), Why: "broken"}
+			w.outages[c.provider] = Outage{
+				Since: w.now.Add(-c.fails), Last: w.now.Add(-c.seen), Until: w.now.Add(time.Second), Why: "broken",
+			}
 		}
 		d = w.drafted()
 		r := d.roll.rollout
@@ -107,7 +112,14 @@ func TestAnOutageIsNoStall(t *testing.T) {
 			!d.blocked[i].Of.Since.Equal(w.now.Add(-c.fails))):
 			t.Errorf("%s: blocked by %+v", name, d.blocked[i].Of)
 		}
-		if c.fails == time.Minute-1 && !d.next.Equal(w.now.Add(1)) {
+		if c.fails == time.Minute-1 && c.stood < over && !d.next.Equal(w.now.Add(1)) {
+			t.Errorf("%s: planned again only at %s", name, d.next)
+		}
+		next := time.Second // whether it still lasts then
+		if !c.waits {
+			next = outageLook
+		}
+		if c.fails > 0 && c.stood == over && !c.stalls && d.next.After(w.now.Add(next)) {
 			t.Errorf("%s: planned again only at %s", name, d.next)
 		}
 	}

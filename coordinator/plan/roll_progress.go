@@ -130,13 +130,15 @@ func (d *roll) stall() {
 		return
 	}
 	name, out, failing := d.outage()
-	if counts := out.Since.Add(outageCounts); failing && !d.now.Before(counts) {
+	if failing && out.Lasts(d.now) {
 		r.Stalls = nil
 		d.block("ROLL-4", task{work: store.WorkRoll}, store.BlockedByOutage, store.BlockedFacts{
 			Name: name, Text: out.Why, Since: out.Since.UTC().Round(0),
 		})
+		d.wake(out.Until)
 		return
-	} else if failing {
+	}
+	if counts := out.Since.Add(outageCounts); failing && d.now.Before(counts) {
 		d.wake(counts)
 	}
 	known := d.g.Due
@@ -147,17 +149,18 @@ func (d *roll) stall() {
 		d.wake(due)
 		return
 	}
-	if failing {
-		return // a moment shows whether it is an outage
+	if failing { // a moment shows whether it is an outage
+		d.wake(d.now.Add(outageLook))
+		return
 	}
 	why := store.Cause{Kind: store.CauseNoProgress, For: d.spec.Rollout.ProgressDeadline}
 	r.Stalls, r.StalledCause, r.Stalled = nil, why, reason.Short(why)
 	d.tell("ROLL-4", effect(store.EffectRollStalled), why)
 }
 
-// outageCounts is how long a provider has to fail before the roll's deadline starts over: single
-// failures, which come at any time, keep no bad template from being noticed.
-const outageCounts = time.Minute
+// outageLook is how often a roll whose deadline is over is planned until it is known whether its
+// provider has an outage.
+const outageLook = 10 * time.Second
 
 // outage returns the outage of a provider of the group because of which the roll cannot make
 // progress. While an instance of the new template has a machine and is not healthy, the template

@@ -106,10 +106,26 @@ type Refusal struct {
 	Until       time.Time // when one creation may retry
 }
 
-// Outage is since when, on our clock, a provider fails, and its first error.
+// Outage is since when, on our clock, a provider fails, until when that is known, and its first
+// error. It is over at Until if nothing shows it again before; zero: it stands until the provider
+// works.
 type Outage struct {
-	Since time.Time
-	Why   string
+	Since, Last, Until time.Time
+	Why                string
+}
+
+// outageCounts is how long a provider has to be seen to fail before the roll's deadline starts
+// over: single failures, which come at any time, keep no bad template from being noticed.
+const outageCounts = time.Minute
+
+// Lasts reports whether a provider is known to have failed for so long that a roll's deadline starts
+// over.
+func (o Outage) Lasts(now time.Time) bool {
+	known := o.Last
+	if now.Before(known) {
+		known = now
+	}
+	return known.Sub(o.Since) >= outageCounts
 }
 
 // refusal returns the refusal that applies to a member's machine.

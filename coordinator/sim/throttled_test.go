@@ -83,3 +83,36 @@ func TestAMachineWhoseRestartIsThrottledStays(t *testing.T) {
 		}
 	}
 }
+
+// A new leader does not know for how long the provider has put off a restart. It asks again before
+// it judges the restart, and replaces no machine that works.
+//
+// proves HEAL-1, PROV-5
+func TestANewLeaderWaitsForAThrottledRestart(t *testing.T) {
+	for seed := range uint64(5) {
+		g := web(12)
+		g.Budget.MaxUnavailable, g.RegistrationTimeout = new(store.Amount(4)), store.Duration(2*time.Minute)
+		g.Rollout.MinimalAction = store.ActionRestart
+		g.Complete()
+		w := sim.New(sim.Config{
+			Seed: seed, Groups: []store.Group{g},
+			Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
+		})
+		w.RunUntil(w.Now().Add(10 * time.Minute))
+		before := w.Instances()
+		w.ProviderThrottles("cloud", 40*time.Minute)
+		w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+		for range 2 {
+			w.RunUntil(w.Now().Add(9 * time.Minute))
+			w.Resign(0)
+			w.RunUntil(w.Now().Add(9 * time.Minute))
+			w.KillLeader(time.Minute, 0)
+		}
+		w.RunUntil(w.Now().Add(2 * time.Hour))
+		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+		if after := w.Instances(); !slices.Equal(before, after) || st.Outdated != 0 || w.Working("web") != 12 {
+			t.Errorf("seed %d: instances\n%v\nbefore\n%v; %d outdated, %d work", seed, after, before, st.Outdated,
+				w.Working("web"))
+		}
+	}
+}
