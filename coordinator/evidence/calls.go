@@ -142,8 +142,8 @@ func (e *Evidence) Restarted(id, token string, err error) {
 			w.calls.Missing = true
 		case err != nil:
 			e.failed(w, err)
-			if errors.Is(err, provider.ErrThrottled) && w.hasAlive && w.stream == store.StreamOpen {
-				w.calls.Throttled = w.calls.RetryAt
+			if errors.Is(err, provider.ErrThrottled) && w.works() {
+				w.calls.PutOff = w.calls.RetryAt
 			}
 		default:
 			w.succeeded()
@@ -163,6 +163,9 @@ func (e *Evidence) finish(id string, note func(*observed)) {
 	e.mu.Unlock()
 	e.cfg.Wake()
 }
+
+// works reports whether the agent has an open stream.
+func (w *observed) works() bool { return w.hasAlive && w.stream == store.StreamOpen }
 
 func (w *observed) provable(from time.Time) {
 	if from.After(w.calls.AbsentFrom) {

@@ -87,6 +87,10 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 				now.Sure = 1
 			}
 		}
+		if old.Begun.IsZero() && w.phase == store.Stopping && w.works() {
+			w.calls.PutOff = e.cfg.Now() // it could not be asked for a restart before
+			w.version++
+		}
 		w.sighting = now
 		w.lists++
 		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||

@@ -43,17 +43,15 @@ func pick(first bool, a, b plan.Outage) plan.Outage {
 }
 
 // NotListed records that a List failed. That proves nothing about machines, but it shows that the
-// provider fails whatever the template is (ROLL-4). A throttled List only comes later.
+// provider fails whatever the template is (ROLL-4).
 func (e *Evidence) NotListed(name string, begun time.Time, err error) {
-	if provider.KindOf(err) == provider.Throttled {
-		return
-	}
 	e.mu.Lock()
 	o := e.outages[name]
 	if o.lists.Since.IsZero() {
 		o.lists = plan.Outage{Since: begun, Why: err.Error()}
 	}
-	o.lists.Last = begun
+	after, _ := provider.RetryAfter(err)
+	o.lists.Last = begun.Add(after)
 	news := e.setOutages(name, o)
 	e.mu.Unlock()
 	if news {

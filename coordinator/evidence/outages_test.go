@@ -44,7 +44,8 @@ func TestOutages(t *testing.T) {
 		steps int    // since it began
 		news  bool
 	}{
-		{list, throttled, "", 0, false}, // it says nothing, and comes again
+		{list, throttled, throttled.Error(), 0, false},
+		{list, nil, "", 0, false},
 		{list, broken, "broken", 0, false},
 		{list, errors.New("as broken"), "broken", 1, false}, // the first error stays
 		{list, broken, "broken", 2, true},

@@ -109,7 +109,7 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 // restart brings has not run; and what fails its checks as it did before it got its template shows
 // only that the template is no fix (FLAP-5).
 func (m *member) blames() string {
-	notRun := m.mustRestart() && m.judgment.Verdict != store.Dead
+	notRun := m.awaitsRestart() && m.judgment.Verdict != store.Dead
 	if notRun || m.Record.Ailing && m.failsChecks() {
 		return ""
 	}

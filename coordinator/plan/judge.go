@@ -258,7 +258,7 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	limit, from := restartLimit(rec, r), in.PhaseStart
 	if rec.Phase == store.Stopping && r.Level == store.RestartMachine && !r.Heals {
-		from = store.Later(from, putOff(in))
+		from = store.Later(from, putOff(in, now))
 	}
 	due := from.Add(limit)
 	if due.Before(s.GraceEnd) {
@@ -280,10 +280,13 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	return j
 }
 
-// putOff returns until when the provider has put off a restart. The machine works as long as its
-// agent has an open stream, so no longer than that.
-func putOff(in *Instance) time.Time {
-	until := in.Calls.Throttled
+// putOff returns until when a restart was put off. The machine works as long as its agent has an
+// open stream, so no longer than that.
+func putOff(in *Instance, now time.Time) time.Time {
+	until := in.Calls.PutOff
+	if in.asksAfterList() {
+		until = store.Later(until, now)
+	}
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
 	if since := troubledSince(in); !open && since.Before(until) {
 		return since

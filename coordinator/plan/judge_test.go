@@ -75,8 +75,8 @@ func restarts(level string) twist {
 	return func(x *subject) { x.Record.Restart = &store.Restart{Level: level, Token: "t", Boot: "b"} }
 }
 
-func throttledAgo(d time.Duration) twist {
-	return func(x *subject) { x.Calls.Throttled = x.now.Add(-d) }
+func putOffAgo(d time.Duration) twist {
+	return func(x *subject) { x.Calls.PutOff = x.now.Add(-d) }
 }
 
 func noList(x *subject)    { x.Sighting = Sighting{} }
@@ -364,26 +364,26 @@ func TestJudge(t *testing.T) {
 		{
 			"the provider has put its restart off",
 			[]twist{
-				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(time.Minute),
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), putOffAgo(time.Minute),
 			},
 			store.Unborn, "HEAL-1", 4 * time.Minute,
 		},
 		{
 			"the provider has put its restart off for the last time",
 			[]twist{
-				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(5 * time.Minute),
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), putOffAgo(5 * time.Minute),
 			},
 			store.Stuck, "HEAL-1", 0,
 		},
 		{
 			"the provider has put its restart off for long",
-			[]twist{phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(-time.Hour)},
+			[]twist{phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), putOffAgo(-time.Hour)},
 			store.Unborn, "HEAL-1", time.Hour + 5*time.Minute,
 		},
 		{
 			"its stream broke after its restart was put off for long",
 			[]twist{
-				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(-time.Hour),
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), putOffAgo(-time.Hour),
 				stream(store.StreamLost), lostFor(time.Minute),
 			},
 			store.Unborn, "HEAL-1", 4 * time.Minute,
@@ -391,8 +391,24 @@ func TestJudge(t *testing.T) {
 		{
 			"its lease ended long after its restart was put off",
 			[]twist{
-				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(-time.Hour),
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), putOffAgo(-time.Hour),
 				gone(5*time.Minute, store.StreamOpen),
+			},
+			store.Stuck, "HEAL-1", 0,
+		},
+		{
+			"no List of this term came yet",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), noList,
+				func(x *subject) { x.Record.Restart.Listed = "b" },
+			},
+			store.Unborn, "HEAL-1", 5 * time.Minute,
+		},
+		{
+			"its lease ended, and no List of this term came yet",
+			[]twist{
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), noList,
+				func(x *subject) { x.Record.Restart.Listed = "b" }, gone(5*time.Minute, store.StreamOpen),
 			},
 			store.Stuck, "HEAL-1", 0,
 		},
@@ -406,7 +422,7 @@ func TestJudge(t *testing.T) {
 		{
 			"the provider has put off the restart that is to heal it",
 			[]twist{
-				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), throttledAgo(time.Minute),
+				phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), putOffAgo(time.Minute),
 				func(x *subject) { x.Record.Restart.Heals = true },
 			},
 			store.Stuck, "HEAL-1", 0,
@@ -414,7 +430,7 @@ func TestJudge(t *testing.T) {
 		{
 			"it does not come back after a restart that was put off",
 			[]twist{
-				phase(store.Starting), restarts(store.RestartMachine), phaseFor(5 * time.Minute), throttledAgo(time.Minute),
+				phase(store.Starting), restarts(store.RestartMachine), phaseFor(5 * time.Minute), putOffAgo(time.Minute),
 			},
 			store.Stuck, "HEAL-1", 0,
 		},

@@ -118,16 +118,23 @@ func (m *member) bootedAnew(r *store.Restart) bool {
 // mustRestart reports whether the provider must be asked to restart a machine: repeatedly, but
 // never once another boot of it reports or is listed. If Lists identify boots, one must have come
 // first: the previous leader may already have asked.
-func (m *member) mustRestart() bool {
+func (m *member) mustRestart() bool { return m.awaitsRestart() && !m.asksAfterList() }
+
+// awaitsRestart reports whether nothing shows that the provider has restarted a machine as it must.
+func (m *member) awaitsRestart() bool {
 	r := m.Record.Restart
 	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token ||
-		m.Calls.Missing {
-		return false
-	}
-	if m.bootedAnew(r) || r.Listed != "" && m.Sighting.Begun.IsZero() {
+		m.Calls.Missing || m.bootedAnew(r) {
 		return false
 	}
 	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
+}
+
+// asksAfterList reports whether the provider may be asked to restart a machine only after the first
+// List.
+func (in *Instance) asksAfterList() bool {
+	r := in.Record.Restart
+	return r != nil && r.Listed != "" && in.Sighting.Begun.IsZero()
 }
 
 // restartAllowed reports whether a restart may take a member down: within max_unavailable; a member

@@ -309,9 +309,10 @@ type Calls struct {
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out in this term.
 	Restarted string
-	// Throttled is until when the provider has put off a restart, as long as it does that alone and
-	// the agent has an open stream: nothing is wrong with the machine.
-	Throttled time.Time
+	// PutOff is until when a restart was put off while the agent had an open stream, so that nothing
+	// was wrong with the machine: the provider throttled it, or had to list the machine first in this
+	// term.
+	PutOff time.Time
 	Missing   bool   // a restart was refused because the machine does not exist
 	Problem   string // of the last call, if it failed
 	NoRoom    bool   // its zone had no room: nothing was made

@@ -77,7 +77,7 @@ func (d *templates) fails(hash string) bool {
 		if m.healthy() {
 			return false
 		}
-		failing = failing || m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck && !m.mustRestart()
+		failing = failing || m.judgment.Verdict == store.Unhealthy || m.judgment.Verdict == store.Stuck && !m.awaitsRestart()
 	}
 	return failing
 }
