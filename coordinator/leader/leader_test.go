@@ -193,6 +193,38 @@ func TestCreationIsRecordedBeforeTheCall(t *testing.T) {
 	}
 }
 
+// Each call for a restart is recorded. The journal has the first one only: a provider that throttles
+// is asked again and again.
+//
+// proves SAFE-8
+func TestTheJournalHasARestartOnce(t *testing.T) {
+	s := newScript(t, 1)
+	s.settle()
+	record := take[leader.Record](s)
+	s.step(leader.Recorded{Operation: record.Operation, Revision: s.write(record.Writes...)})
+	call := take[leader.Invoke](s)
+	s.step(leader.Answered{Operation: call.Operation, Machine: provider.Machine{Instance: call.Instance.ID, Ref: "1"}})
+	s.settle()
+	rec := s.content.Instances[call.Instance.ID]
+	rec.Record.Phase = store.Stopping
+	for _, token := range []string{"one", "two"} {
+		rec.Record.Restart = &store.Restart{Level: store.RestartMachine, Rule: "ROLL-2", Token: token}
+		rec.Record.Last = store.Decision{Rule: "ROLL-2", Why: "outdated"}
+		s.write(store.Put(rec.Key, store.Encode(rec.Record)))
+		for i := range 3 {
+			s.settle()
+			record := take[leader.Record](s)
+			if want := max(0, 1-i); record.Kind != plan.CallRestart || len(record.Entries) != want || len(record.Writes) == 0 {
+				t.Errorf("restart %s: call %d is recorded with %d entries, want %d", token, i, len(record.Entries), want)
+			}
+			s.step(leader.Recorded{Operation: record.Operation, Revision: s.write(record.Writes...)})
+			s.step(leader.Answered{Operation: take[leader.Invoke](s).Operation, Err: provider.ThrottledFor(time.Second)})
+			s.now = s.now.Add(2 * time.Second)
+			s.heard = s.now
+		}
+	}
+}
+
 // A machine of which the next List may tell more is listed again a second later, not only with the
 // next poll.
 //

@@ -119,10 +119,16 @@ func (l *Leader) recordCreation(op *operation, key string) Record {
 
 // recordRestart writes that the machine is about to be restarted, so a leader that was deposed
 // meanwhile restarts nothing. The call names the boot to end, so a late one ends no other (SAFE-8).
+// The journal has only the first of several calls: a provider may put a restart off for long.
 func (l *Leader) recordRestart(op *operation, key string) Record {
-	return l.recordCall(op, key, store.JournalEntry{
+	before := op.record.Last.Why
+	r := l.recordCall(op, key, store.JournalEntry{
 		Rule: op.record.Restart.Rule, Effect: store.Effect{Kind: store.EffectAskedRestart},
 	})
+	if before == r.Instance.Last.Why {
+		r.Entries = nil
+	}
+	return r
 }
 
 // recordCopy writes that a second machine of the instance is about to be removed.

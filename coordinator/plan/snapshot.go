@@ -312,10 +312,10 @@ type Calls struct {
 	// PutOff is until when a restart was put off while the agent had an open stream, so that nothing
 	// was wrong with the machine: the provider throttled it, or had to list the machine first in this
 	// term.
-	PutOff time.Time
-	Missing   bool   // a restart was refused because the machine does not exist
-	Problem   string // of the last call, if it failed
-	NoRoom    bool   // its zone had no room: nothing was made
+	PutOff  time.Time
+	Missing bool   // a restart was refused because the machine does not exist
+	Problem string // of the last call, if it failed
+	NoRoom  bool   // its zone had no room: nothing was made
 	// NoSpot: it found no spot capacity, in its zone or because of a quota. NothingMade: and no
 	// earlier Create can have created a machine.
 	NoSpot, NothingMade bool
