@@ -37,8 +37,8 @@ func TestARestartThatIsPutOff(t *testing.T) {
 	}
 }
 
-// A new leader may ask for a restart that an earlier one has recorded once the machine is listed: the
-// time of the restart begins then, if the agent has an open stream.
+// A new leader may ask for a restart that an earlier one has recorded once the machine is listed:
+// the time of the restart begins then, if the agent has an open stream.
 //
 // proves HEAL-1
 func TestARestartWaitsForTheFirstList(t *testing.T) {

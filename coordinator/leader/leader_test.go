@@ -193,8 +193,8 @@ func TestCreationIsRecordedBeforeTheCall(t *testing.T) {
 	}
 }
 
-// Each call for a restart is recorded. The journal has the first one only: a provider that throttles
-// is asked again and again.
+// Each call for a restart is recorded. The journal has the first one only: a provider that
+// throttles is asked again and again.
 //
 // proves SAFE-8
 func TestTheJournalHasARestartOnce(t *testing.T) {

@@ -118,8 +118,8 @@ type Outage struct {
 // over: single failures, which come at any time, keep no bad template from being noticed.
 const outageCounts = time.Minute
 
-// Lasts reports whether a provider is known to have failed for so long that a roll's deadline starts
-// over.
+// Lasts reports whether a provider is known to have failed for so long that a roll's deadline
+// starts over.
 func (o Outage) Lasts(now time.Time) bool {
 	known := o.Last
 	if now.Before(known) {

@@ -39,7 +39,7 @@ func TestAnOutageRollsNoGoodChangeBack(t *testing.T) {
 			begun := w.Now()
 			trouble(w, 40*time.Minute)
 			w.Edit("web", func(g *store.Group) { g.Template = store.Template{InstanceType: "large"} })
-			for range 4 { // another leader sees the outage anew
+			for range 4 { // another leader has yet to see the outage
 				w.RunUntil(w.Now().Add(7*time.Minute + 30*time.Second))
 				if seed%2 == 1 {
 					w.KillLeader(time.Minute, 0)
