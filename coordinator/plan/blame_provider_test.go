@@ -37,12 +37,13 @@ func TestAProviderThatRestartsNothingBlamesNoTemplate(t *testing.T) {
 // An instance whose restart the provider has not carried out does not show that its template fails:
 // the last good template stays in use for whatever is created beside a roll.
 //
-// proves ROLL-9
+// proves ROLL-9, FLAP-5
 func TestAProviderThatRestartsNothingLeavesTheGoodTemplateInUse(t *testing.T) {
 	for name, c := range map[string]struct {
-		restarted, unwell, fails bool
+		restarted, unwell, unlisted, fails bool
 	}{
 		"it is not restarted":                  {},
+		"it could not be asked for before":     {unlisted: true},
 		"it is restarted, and never registers": {restarted: true, fails: true},
 		"it is not, and another is unhealthy":  {unwell: true, fails: true},
 	} {
@@ -53,8 +54,15 @@ func TestAProviderThatRestartsNothingLeavesTheGoodTemplateInUse(t *testing.T) {
 			if c.restarted {
 				r.Phase = store.Starting
 			}
+			if c.unlisted {
+				r.Restart.Listed = "b"
+			}
 		})
-		w.see("a", func(in *Instance) { in.PhaseStart = w.now.Add(-time.Hour) })
+		w.see("a", func(in *Instance) {
+			if in.PhaseStart = w.now.Add(-time.Hour); c.unlisted {
+				in.Sighting = Sighting{}
+			}
+		})
 		if c.unwell {
 			w.place("b", 1, store.Running, outdated)
 			w.agents["b"].healthy = false
@@ -67,6 +75,9 @@ func TestAProviderThatRestartsNothingLeavesTheGoodTemplateInUse(t *testing.T) {
 		}
 		if got := d.templates.fails("t0"); got != c.fails {
 			t.Errorf("%s: its template fails: %t", name, got)
+		}
+		if blames := d.members[0].blames() != ""; blames != c.restarted {
+			t.Errorf("%s: its failure counts against its template: %t", name, blames)
 		}
 	}
 }
