@@ -223,8 +223,8 @@ func (e *Evidence) disproved(name string, byID *listing, foreign map[string][]in
 }
 
 // listExtras records machines that have our tag and no record, and since when. recorded is how many
-// are known to have one. The content is newer
-// than the list: a record is created before its machine and deleted after it.
+// are known to have one. The content is newer than the list: a record is created before its machine
+// and deleted after it.
 func (e *Evidence) listExtras(name string, machines []provider.Machine, byID listing, recorded int,
 	c *cache.Content,
 ) {
