@@ -257,8 +257,8 @@ func (d *budget) mayCreate(what task) bool {
 // shard, behind slots without an instance (CAP-1).
 func (d *budget) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
 
-// mayDelete applies max_deleting. A member that failed or has to go does not wait for what busy ones
-// use of it (BUSY-1).
+// mayDelete applies max_deleting. A member that failed or has to go does not wait for what busy
+// ones use of it (BUSY-1).
 func (d *budget) mayDelete(what task, m *member) bool { return d.allowsDeletion(what, m, m.unwanted()) }
 
 // mayDeleteForRoll is mayDelete for a roll, which waits for busy ones too, even to replace a failed
