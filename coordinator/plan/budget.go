@@ -257,15 +257,23 @@ func (d *budget) mayCreate(what task) bool {
 // shard, behind slots without an instance (CAP-1).
 func (d *budget) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
 
-func (d *budget) mayDelete(what task, m *member) bool {
+// mayDelete applies max_deleting. A member that failed or has to go does not wait for what busy
+// ones use of it (BUSY-1).
+func (d *budget) mayDelete(what task, m *member) bool { return d.allowsDeletion(what, m, m.unwanted()) }
+
+// mayDeleteForRoll is mayDelete for a roll, which waits for busy ones too, even to replace a failed
+// member: the roll takes such a member only if nothing heals it, and is planned work all the same.
+func (d *budget) mayDeleteForRoll(what task, m *member) bool { return d.allowsDeletion(what, m, false) }
+
+func (d *budget) allowsDeletion(what task, m *member, heals bool) bool {
 	if !m.goingDown() && !d.traffic.mayLeave(what, m) {
 		return false
 	}
 	if d.roomToDelete() || m.goingDown() { // a member that is going down is in the budget already
 		return true
 	}
-	if m.unwanted() && d.counts.leaving-d.finishing() < d.spec.Budget.MaxDeleting {
-		return true // healing does not wait for the work of others
+	if heals && d.counts.leaving-d.finishing() < d.spec.Budget.MaxDeleting {
+		return true
 	}
 	d.block("HEAL-7", what, store.BlockedByMaxDeleting, store.BlockedFacts{})
 	return false

@@ -176,6 +176,56 @@ func TestHealingDoesNotWaitForTheBusy(t *testing.T) {
 	}
 }
 
+// A roll waits for the busy, also with a failed instance that nothing heals: what only a new
+// template may help is planned work, and max_deleting holds for it.
+//
+// proves BUSY-1, HEAL-7, ROLL-1, ROLL-2
+func TestARollOfTheFailedWaitsForTheBusy(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		was  func(*store.Instance)
+		rule string
+		to   store.Phase
+	}{
+		{"replaced", func(r *store.Instance) { r.Spec.Template.InstanceType = "small" }, "ROLL-1", store.Deleting},
+		{"restarted", func(r *store.Instance) { r.Spec.Workload.Run = []string{"./old"} }, "ROLL-2", store.Stopping},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.asks(func(g *store.Group) {
+				g.Heal.Policy, g.Workload.Run = store.HealNone, []string{"./new"}
+				g.Budget = store.Budget{MaxUnavailable: new(store.Amount(1)), MaxDeleting: 1}
+			})
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running, outdated, func(r *store.Instance) {
+				r.Spec.Workload.Run = []string{"./new"}
+				c.was(r)
+			})
+			w.place("c", 0, store.Draining, func(r *store.Instance) {
+				r.Drain = &store.Drain{Token: "t", Rule: "ROLL-1", Timer: w.timerOf(0), Busy: new(w.timerOf(time.Hour))}
+			})
+			w.isBusy("c", true)
+			w.turn("b", false)
+			w.pass(0)
+			w.planIsSound()
+			begun := func() bool {
+				return slices.ContainsFunc(Compute(w.snapshot(), w.now).Actions, func(a Action) bool {
+					return a.Instance == "b" && a.Rule == c.rule && a.To == c.to
+				})
+			}
+			if begun() || !slices.ContainsFunc(w.blockedBy(), func(b store.Blocked) bool {
+				return b.Rule == "HEAL-7" && b.Instance == "b" && b.Kind == store.BlockedByMaxDeleting
+			}) {
+				t.Errorf("begun while c is busy: %t, and %+v", begun(), w.blockedBy())
+			}
+			w.edit(func(g *store.Group) { g.Budget.MaxDeleting = 2 })
+			if !begun() {
+				t.Errorf("with room in max_deleting it waits for %+v", w.blockedBy())
+			}
+		})
+	}
+}
+
 func (w *world) timerOf(d time.Duration) store.Timer {
 	return store.Timer{Start: w.now, For: store.Duration(d)}
 }

@@ -296,7 +296,7 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
 		return false
 	}
-	if what := m.task(store.WorkRestart); d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
+	if what := m.task(store.WorkRestart); d.budget.overShared(what, m) || !d.budget.mayDeleteForRoll(what, m) {
 		return false
 	}
 	if d.awaitsIdle(m, why) {
@@ -336,7 +336,7 @@ func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.budgetUse(m, b, d.budget.unwell()))
 		return false
 	}
-	if d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
+	if d.budget.overShared(what, m) || !d.budget.mayDeleteForRoll(what, m) {
 		return false
 	}
 	d.healing.removeFirst(m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})

@@ -115,7 +115,7 @@ func ofTheLeader() []Mutant {
 			Edits: []Edit{{
 				File: "coordinator/leader/leader.go",
 				Old:  "		if e.Err == nil { // a failed List proves nothing\n",
-				New:  "		{\n",
+				New:  "		if true {\n",
 			}},
 			Likely: []string{"list-fails-beside-machines"},
 		},
