@@ -234,7 +234,8 @@ func (d *settling) forcedOut(sl *slot, good []*member) {
 	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
 		return
 	}
-	if what := old.task(store.WorkExpire); !d.budget.overShared(what, old) && d.budget.mayDelete(what, old) {
+	what := old.task(store.WorkExpire)
+	if !d.expiry.tooEarly(old, what) && !d.budget.overShared(what, old) && d.budget.mayDelete(what, old) {
 		why := old.age.cause
 		why.Text = tried.Calls.Problem
 		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, store.EffectDeleting, old.facts(),

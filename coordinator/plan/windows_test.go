@@ -45,6 +45,12 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 	}
 	hour := store.Duration(time.Hour)
 	forced := func(g *store.Group) { g.Expiry.ForcedAge = &hour }
+	forcedOut := func(w *world) {
+		w.edit(func(g *store.Group) {
+			g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable, g.Expiry.ForcedAge = 2, 1, new(store.Amount(1)), &hour
+		})
+		w.oldAndNew("no room")
+	}
 	freeze := func(w *world) {
 		w.editShard(func(s *store.Shard) {
 			s.Freeze = &store.Freeze{To: w.now.Add(30 * time.Minute), Why: "black friday", By: "ada"}
@@ -114,6 +120,8 @@ func TestWhatWaitsForAWindow(t *testing.T) {
 		{"forced expiry whose grace ends before the window", all(size(1, forced, func(g *store.Group) {
 			g.Expiry.ForcedGrace = new(store.Duration(0))
 		}), in("a", 0, old(2*time.Hour)), closed), "EXP-1 +0", ""},
+		{"forced expiry without a replacement", all(forcedOut, closed), "", until},
+		{"forced expiry without a replacement, in its window", all(forcedOut, open), "EXP-1 -a", ""},
 		{"the end of a spot machine's time", all(size(1, func(g *store.Group) { g.Spot.Enabled = true }), in("a", 0,
 			old(25*time.Hour)), closed, freeze), "SPOT-3 +0", ""},
 		{"on demand and too old", all(size(0, func(g *store.Group) { g.OnDemandAge = hour }), in("a", -1, old(2*time.Hour)),
