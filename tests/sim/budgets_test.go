@@ -54,6 +54,9 @@ func (in *inquiry) canaries() {
 		in.force.spec.Rollout.Strategy != store.StrategyProactive {
 		return
 	}
+	if r.Template != in.force.hash {
+		return // an edit: this plan begins another roll, and the status still has the canaries of the one before
+	}
 	reached := map[int]bool{}
 	for _, n := range r.Canaries {
 		if sim.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(in.a.Group, n)).Present() {
