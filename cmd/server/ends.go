@@ -21,8 +21,8 @@ const longestWhy = 300
 const maxPending = 100
 
 // ends records in the data directory which parts ended by themselves, for the replica, which
-// announces it. A record that cannot be written or read costs no more than that, and nothing waits
-// for a disk that hangs.
+// announces it. A record that cannot be written or read costs no more than that. add never waits
+// for a disk that hangs; begin does, as everything at a start.
 type ends struct {
 	mu      sync.Mutex
 	pending []store.PartEnds

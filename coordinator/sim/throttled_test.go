@@ -56,18 +56,7 @@ func TestAProviderThatRestartsNothingBlamesNoTemplate(t *testing.T) {
 // proves HEAL-1, PROV-5
 func TestAMachineWhoseRestartIsThrottledStays(t *testing.T) {
 	for seed := range uint64(5) {
-		g := web(12)
-		g.Budget.MaxUnavailable, g.RegistrationTimeout = new(store.Amount(4)), store.Duration(2*time.Minute)
-		g.Rollout.MinimalAction = store.ActionRestart
-		g.Complete()
-		w := sim.New(sim.Config{
-			Seed: seed, Groups: []store.Group{g},
-			Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
-		})
-		w.RunUntil(w.Now().Add(10 * time.Minute))
-		before := w.Instances()
-		w.ProviderThrottles("cloud", 20*time.Minute)
-		w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+		w, before := throttledRoll(seed, 20*time.Minute)
 		w.RunUntil(w.Now().Add(15 * time.Minute))
 		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
 		if !slices.ContainsFunc(st.Blocked, func(b store.Blocked) bool {
@@ -76,11 +65,7 @@ func TestAMachineWhoseRestartIsThrottledStays(t *testing.T) {
 			t.Errorf("seed %d: the status names no restart that is put off: %+v", seed, st.Blocked)
 		}
 		w.RunUntil(w.Now().Add(2 * time.Hour))
-		st = sim.Read[store.Status](w, w.Keys().Status("web")).Record
-		if after := w.Instances(); !slices.Equal(before, after) || st.Outdated != 0 || w.Working("web") != 12 {
-			t.Errorf("seed %d: instances\n%v\nbefore\n%v; %d outdated, %d work", seed, after, before, st.Outdated,
-				w.Working("web"))
-		}
+		allStayed(t, w, before, seed)
 	}
 }
 
@@ -90,18 +75,7 @@ func TestAMachineWhoseRestartIsThrottledStays(t *testing.T) {
 // proves HEAL-1, PROV-5
 func TestANewLeaderWaitsForAThrottledRestart(t *testing.T) {
 	for seed := range uint64(5) {
-		g := web(12)
-		g.Budget.MaxUnavailable, g.RegistrationTimeout = new(store.Amount(4)), store.Duration(2*time.Minute)
-		g.Rollout.MinimalAction = store.ActionRestart
-		g.Complete()
-		w := sim.New(sim.Config{
-			Seed: seed, Groups: []store.Group{g},
-			Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
-		})
-		w.RunUntil(w.Now().Add(10 * time.Minute))
-		before := w.Instances()
-		w.ProviderThrottles("cloud", 40*time.Minute)
-		w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+		w, before := throttledRoll(seed, 40*time.Minute)
 		for range 2 {
 			w.RunUntil(w.Now().Add(9 * time.Minute))
 			w.Resign(0)
@@ -109,10 +83,34 @@ func TestANewLeaderWaitsForAThrottledRestart(t *testing.T) {
 			w.KillLeader(time.Minute, 0)
 		}
 		w.RunUntil(w.Now().Add(2 * time.Hour))
-		st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
-		if after := w.Instances(); !slices.Equal(before, after) || st.Outdated != 0 || w.Working("web") != 12 {
-			t.Errorf("seed %d: instances\n%v\nbefore\n%v; %d outdated, %d work", seed, after, before, st.Outdated,
-				w.Working("web"))
-		}
+		allStayed(t, w, before, seed)
+	}
+}
+
+// throttledRoll returns a world in which a roll restarts the machines of a group of 12, and the
+// provider throttles all calls for a time that begins with it, and the instances of before.
+func throttledRoll(seed uint64, d time.Duration) (w *sim.World, before []string) {
+	g := web(12)
+	g.Budget.MaxUnavailable, g.RegistrationTimeout = new(store.Amount(4)), store.Duration(2*time.Minute)
+	g.Rollout.MinimalAction = store.ActionRestart
+	g.Complete()
+	w = sim.New(sim.Config{
+		Seed: seed, Groups: []store.Group{g},
+		Providers: []sim.Provider{{Name: "cloud", Config: fake.Config{Zones: fake.Zones("a", "b")}}},
+	})
+	w.RunUntil(w.Now().Add(10 * time.Minute))
+	before = w.Instances()
+	w.ProviderThrottles("cloud", d)
+	w.Edit("web", func(g *store.Group) { g.Vars = map[string]string{"color": "blue"} })
+	return w, before
+}
+
+// allStayed fails a test unless the roll is done and the group has the same instances as before.
+func allStayed(t *testing.T, w *sim.World, before []string, seed uint64) {
+	t.Helper()
+	st := sim.Read[store.Status](w, w.Keys().Status("web")).Record
+	if after := w.Instances(); !slices.Equal(before, after) || st.Outdated != 0 || w.Working("web") != 12 {
+		t.Errorf("seed %d: instances\n%v\nbefore\n%v; %d outdated, %d work", seed, after, before, st.Outdated,
+			w.Working("web"))
 	}
 }
