@@ -14,10 +14,28 @@ import (
 
 // ListedBy records a complete List of a provider that began at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
+	e.ListedAs(name, 0, begun, machines, c)
+}
+
+// ListedAs is ListedBy with the number of the answer: equal numbers, other than 0, are equal
+// answers, so that one in which all was well need not be looked through again.
+func (e *Evidence) ListedAs(name string, number uint64, begun time.Time, machines []provider.Machine,
+	c *cache.Content,
+) {
 	e.mu.Lock()
 	o := e.outages[name]
 	o.lists = plan.Outage{}
 	e.setOutages(name, o)
+	if !e.listedAgain(name, number, begun, c) {
+		e.list(name, begun, machines, c)
+		e.remember(name, number, machines, c)
+	}
+	e.mu.Unlock()
+	e.cfg.Wake()
+}
+
+// list looks through a List.
+func (e *Evidence) list(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	byID := e.placesIn(machines)
 	several := map[string][]int{} // machines of an instance that has more than one
 	foreign := map[string][]int{} // machines that the provider did not make
@@ -103,8 +121,6 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	}
 	e.listExtras(name, machines, byID, recorded, c)
 	e.listForeign(name, machines, c)
-	e.mu.Unlock()
-	e.cfg.Wake()
 }
 
 // listing finds the machines of a List by their instance. Nearly every List comes in the order of
