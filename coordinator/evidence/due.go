@@ -21,7 +21,9 @@ const aBite = 1000
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	clear(e.onlyDue)
 	for _, name := range e.due.until(now) {
+		e.onlyDue[name] = !e.dirty[name]
 		e.dirty[name] = true
 	}
 	for name := range e.dirty {

@@ -83,6 +83,7 @@ type Evidence struct {
 	wasStale   store.Cause               // plan.Snapshot.Stale of the last snapshot
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
+	onlyDue map[string]bool           // whether a group was to be planned because a time had come alone
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
 	yielded bool                      // the pass was skipped at the last call
@@ -107,7 +108,7 @@ func New(cfg Config) *Evidence {
 		specs:    map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
-		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(),
+		dirty: map[string]bool{"": true}, onlyDue: map[string]bool{}, pass: map[string]int{}, due: newAgenda(),
 		written: map[string]store.Revision{}, sharing: newSharing(),
 	}
 	for name, c := range cfg.Capabilities {

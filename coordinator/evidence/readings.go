@@ -39,13 +39,13 @@ func (e *Evidence) Unwanted(group, source string) {
 	}
 }
 
-// setReading stores a reading and marks the group as dirty.
+// setReading stores a reading and has the group planned now.
 func (e *Evidence) setReading(group, source string, r query.Reading) {
 	if e.readings[group] == nil {
 		e.readings[group] = map[string]query.Reading{}
 	}
 	e.readings[group][source] = r
-	e.dirty[group] = true
+	e.due.add(group, e.cfg.Now())
 }
 
 // readingsOf returns the known values that a group wants; nil if it wants none. Snapshots keep

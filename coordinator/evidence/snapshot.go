@@ -123,6 +123,8 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	e.restoreStatus(c, &g)
 	e.restoreSlots(c, &g)
 	g.Unlisted = e.waitsFor(c, &g)
+	_, g.OnlyNumbers = e.rooms[name]
+	g.OnlyNumbers = g.OnlyNumbers && e.onlyDue[name]
 	room := e.roomOf(c, name)
 	e.slots(c.Slots[name], &g, room.slots)
 	ids := c.ByGroup[name]
@@ -133,7 +135,9 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	if len(ids) > 0 {
 		g.Instances = room.instances[:len(ids):len(ids)]
 		for i, id := range ids {
-			e.show(c, id, &g.Instances[i], &room.shown[i])
+			if !e.show(c, id, &g.Instances[i], &room.shown[i]) {
+				g.OnlyNumbers = false
+			}
 		}
 	}
 	return g
@@ -146,6 +150,12 @@ func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Grou
 		return
 	}
 	g.Slots = room[:len(slots):len(slots)]
+	if g.OnlyNumbers {
+		for i := range g.Slots {
+			e.slotDue(g, &g.Slots[i])
+		}
+		return
+	}
 	var numbers []int // nil: from 0 on
 	for i := 0; i < len(slots); i++ {
 		n := i
@@ -161,21 +171,26 @@ func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Grou
 		if sl.Record.Number != n || sl.Record.Group != g.Name || sl.Modified != v.Modified {
 			*sl = v
 		}
-		if sl.Record.Retry != nil || sl.Record.GiveUp != nil { // nothing else in it has a timer
-			if due := e.dueOf(owner{kind: store.KindSlots, name: g.Name, number: n}); due != nil {
-				g.SlotDue[n] = due
-			}
-		}
+		e.slotDue(g, sl)
+	}
+}
+
+func (e *Evidence) slotDue(g *plan.Group, sl *store.Versioned[store.Slot]) {
+	if sl.Record.Retry == nil && sl.Record.GiveUp == nil { // nothing else in it has a timer
+		return
+	}
+	if due := e.dueOf(owner{kind: store.KindSlots, name: g.Name, number: sl.Record.Number}); due != nil {
+		g.SlotDue[sl.Record.Number] = due
 	}
 }
 
 // show makes a place of a snapshot show an instance as it is now. Most often only the numbers of
-// its report and the List are new.
-func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *shown) {
+// its report and the List are new: then it returns true.
+func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *shown) (onlyNumbers bool) {
 	w := at.of
 	if w == nil || at.version != w.version || in.Record.ID != id {
 		*at = e.instance(c, id, in)
-		return
+		return false
 	}
 	if at.numbers != w.numbers {
 		in.Report, in.ReportSeen = c.Reports[id], w.reportSeen
@@ -184,6 +199,7 @@ func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *show
 		in.Sighting = w.sighting
 	}
 	at.numbers, at.lists = w.numbers, w.lists
+	return true
 }
 
 // instance collects what is known of an instance, and returns its version.

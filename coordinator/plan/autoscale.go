@@ -40,6 +40,13 @@ func ScaleLapse(window time.Duration) time.Duration {
 type scaler struct {
 	*draft
 	scale *store.Scale // as it will be recorded; nil: the size does not follow the load
+	next  time.Time    // when the size has to be judged again
+}
+
+func (d *scaler) wake(at time.Time) {
+	if !at.IsZero() && at.After(d.now) {
+		d.next = Sooner(d.next, at)
+	}
 }
 
 // follow judges what load asks for, and chooses the size.

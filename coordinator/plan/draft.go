@@ -19,6 +19,7 @@ type draft struct {
 	actions []Action
 	blocked []store.Blocked
 	notes   []Note // journal entries for what is new in the status
+	again   bool   // the deciders below decided in the last plan: see Planner
 	made    int    // number of IDs that this plan has given out for the group
 
 	// In the order in which decide uses them.

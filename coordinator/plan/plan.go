@@ -127,7 +127,9 @@ type Call struct {
 }
 
 // Compute decides what to do. It never changes the snapshot.
-func Compute(s Snapshot, now time.Time) Plan {
+func Compute(s Snapshot, now time.Time) Plan { return new(Planner).compute(s, now) }
+
+func (k *Planner) compute(s Snapshot, now time.Time) Plan {
 	p := Plan{
 		Due:     make(map[string]time.Time, len(s.Groups)+1),
 		Watched: map[string]bool{}, Held: map[string][]store.Blocked{}, Tallies: make(map[string]Tally, len(s.Groups)),
@@ -136,8 +138,11 @@ func Compute(s Snapshot, now time.Time) Plan {
 	drafts := make([]*draft, len(s.Groups))
 	p.Judgments.groups = drafts
 	for i := range s.Groups {
-		d := newDraft(&s, &s.Groups[i], now)
-		d.judgeAll()
+		d := k.again(&s, &s.Groups[i], now)
+		if d == nil {
+			d = newDraft(&s, &s.Groups[i], now)
+			d.judgeAll()
+		}
 		drafts[i], shard = d, shard.Plus(d.storms.tally)
 		p.Tallies[d.g.Name] = d.storms.tally
 	}
@@ -148,7 +153,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 	shareBudgets(&s, drafts)
 	hold, damaged := holdForDamage(&s, now)
 	for _, d := range drafts {
-		if !damaged {
+		if !damaged && !d.again {
 			d.decide(shard)
 		}
 		p.Actions = append(p.Actions, d.actions...)
@@ -157,8 +162,9 @@ func Compute(s Snapshot, now time.Time) Plan {
 		for name := range d.traffic.watched {
 			p.Watched[name] = true
 		}
-		p.Wake = Sooner(p.Wake, d.next)
-		p.Due[d.g.Name] = d.next
+		due := Sooner(d.next, d.scaler.next)
+		p.Wake = Sooner(p.Wake, due)
+		p.Due[d.g.Name] = due
 		if len(d.status.held) > 0 {
 			p.Held[d.g.Name] = d.status.held
 		}

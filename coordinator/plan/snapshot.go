@@ -145,13 +145,17 @@ type Group struct {
 	// Unreadable is why a record of the group cannot be read; "" if all can. If it is set, nothing
 	// is decided for the group.
 	Unreadable string
-	Spec       Spec
-	Turn       store.Revision // of the group's key below turns/: see Turns
-	Status     store.Versioned[store.Status]
-	Due        Due                           // of the timers in the status
-	Slots      []store.Versioned[store.Slot] // ordered by number
-	Instances  []Instance                    // ordered by ID
-	Requests   []store.Versioned[store.Request]
+	// OnlyNumbers: nothing has changed since the last snapshot of the group but numbers: those of
+	// reports, of metrics from outside, of the wish in its status, and how often Lists showed what
+	// they had shown. Its instances are in the same memory.
+	OnlyNumbers bool
+	Spec        Spec
+	Turn        store.Revision // of the group's key below turns/: see Turns
+	Status      store.Versioned[store.Status]
+	Due         Due                           // of the timers in the status
+	Slots       []store.Versioned[store.Slot] // ordered by number
+	Instances   []Instance                    // ordered by ID
+	Requests    []store.Versioned[store.Request]
 	// Readings are the known values of the group's external metrics, by source.
 	Readings map[string]query.Reading
 	// SlotDue is when the timers of each slot end.

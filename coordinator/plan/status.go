@@ -16,6 +16,7 @@ const maxBlocked = 20
 type status struct {
 	*draft
 	held []store.Blocked // decided work that has to wait
+	last *store.Status   // as it should be now
 }
 
 // update writes status/<group> when it has changed. It counts facts, not the draft: the results of
@@ -59,6 +60,7 @@ func (d *status) update() {
 	if old.State != st.State || old.Health != st.Health || !sameInvalid(old.Invalid, st.Invalid) || old.Since.IsZero() {
 		st.Since = d.now.UTC()
 	}
+	d.last = &st
 	if len(d.orders.settled) == 0 && d.g.Status.Present() && d.g.StatusSpoiled == "" && d.same(old, &st) {
 		return
 	}

@@ -37,6 +37,7 @@ type term struct {
 	content  *cache.Content
 	evidence *evidence.Evidence
 	leader   *leader.Leader
+	planner  plan.Planner
 	judged   map[string]plan.Judgment
 
 	feed      []batch
@@ -240,7 +241,7 @@ func (t *term) compute(c leader.Compute) plan.Plan {
 				slices.Clone(s.Groups[i].Slots)
 		}
 	}
-	p := plan.Compute(*s, t.now())
+	p := t.planner.Compute(*s, t.now())
 	t.thinks = time.Duration(p.Judgments.Len()) * thinking
 	t.judge(s, &p)
 	if t.w.cfg.Observer.Planned != nil {
