@@ -136,6 +136,21 @@ func (c *Content) ApplyReport(v store.Versioned[store.Report]) Change {
 	}
 }
 
+// ApplyStatus writes a status that need not be decoded, as Apply does with one that must be. The
+// caller sets the revision.
+func (c *Content) ApplyStatus(v store.Versioned[store.Status]) Change {
+	name := v.Record.Group
+	before, intact := c.Status[name].Record, c.intact(v.Key)
+	c.Status[name] = v
+	if v.Record.Records == nil {
+		c.forgiveMissing(name)
+	}
+	c.readable(v.Key)
+	return Change{
+		Kind: store.KindStatus, Name: name, Group: name, Numbers: intact && newNumbers(before, v.Record),
+	}
+}
+
 // sameVerdict reports whether two reports agree in everything that others act on. An optional check
 // counts too: it may tell the planner that a workload is idle (BUSY-1).
 func sameVerdict(a, b *store.Report) bool {

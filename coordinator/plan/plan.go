@@ -45,6 +45,8 @@ type Action struct {
 	Conditions []store.Condition
 	Writes     []store.Write
 	Gone       []GoneNote // of the records that Writes deletes
+	// Status is what its first write says if that has no value: see Planner.Unencoded.
+	Status *store.Status
 	// Token is the join token that the action grants; nil: none. The transaction writes it with a
 	// lease.
 	Token *TokenGrant

@@ -67,13 +67,19 @@ func (d *status) update() {
 	d.write(old, &st)
 }
 
-func (d *status) write(old, st *store.Status) {
-	a := Action{
+// statusAction writes the status. Its value is to be set.
+func (d *status) statusAction() Action {
+	key := d.s.Keys.Status(d.g.Name)
+	return Action{
 		Group: d.g.Name, Rule: "REC-10", Effect: effect(store.EffectStatus), NoJournal: true,
-		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)},
-			d.specUnchanged()...),
-		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
+		Conditions: append([]store.Condition{store.At(key, d.g.Status.Modified)}, d.specUnchanged()...),
+		Writes:     []store.Write{store.Put(key, nil)},
 	}
+}
+
+func (d *status) write(old, st *store.Status) {
+	a := d.statusAction()
+	a.Writes[0].Value = store.Encode(*st)
 	if !d.g.Status.Present() {
 		a.Writes = append(a.Writes, forgetEarlier(d.s.Keys, d.g.Name)...)
 	}

@@ -101,7 +101,7 @@ func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, 
 			o.Committing(t.w.Now(), s, p, a)
 		}
 	}
-	rev, err := t.commit(conditions, writes, told)
+	rev, err := t.commit(conditions, writes, told, statusesOf(together))
 	if err == nil && o.Committed != nil {
 		for _, a := range together {
 			o.Committed(t.w.Now(), a, rev)
@@ -131,20 +131,37 @@ func (t *term) satisfies(conditions []store.Condition) bool {
 // stored.
 const journalKey = "journal"
 
+// statusesOf returns the statuses that actions write without a value, by key.
+func statusesOf(actions []*plan.Action) map[string]*store.Status {
+	var all map[string]*store.Status
+	for _, a := range actions {
+		if a.Status == nil || a.Writes[0].Value != nil {
+			continue
+		}
+		if all == nil {
+			all = map[string]*store.Status{}
+		}
+		all[a.Writes[0].Key] = a.Status
+	}
+	return all
+}
+
 // commit writes under the fence. entries is the number of journal entries that count towards the
 // transaction's size.
-func (t *term) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
+func (t *term) commit(conditions []store.Condition, writes []store.Write, entries int,
+	statuses map[string]*store.Status,
+) (store.Revision, error) {
 	txn := leader.Fenced(t.fence, conditions, slices.Clone(writes))
 	for n := range entries {
 		txn.Writes = append(txn.Writes, store.Put(fmt.Sprint(journalKey, n), nil))
 	}
-	rev, err := t.w.commit(txn)
+	rev, err := t.w.commit(txn, statuses)
 	return rev, leader.Outcome(t.fence, err)
 }
 
 // commitHeard is a commit whose answer may be lost although it took effect.
 func (t *term) commitHeard(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
-	rev, err := t.commit(conditions, writes, entries)
+	rev, err := t.commit(conditions, writes, entries, nil)
 	if err == nil && t.w.chance.happens(t.w.lost) {
 		return rev, store.ErrUnknown
 	}

@@ -20,8 +20,9 @@ type database struct {
 	unheard  bool          // gateways do not see that leases end
 }
 
-// cell is a key with the record that its value was last decoded to. A report has no value until one
-// is asked for: worlds write them far more often than anything reads their bytes.
+// cell is a key with the record that its value was last decoded to. A report, and a status with new
+// numbers, has no value until one is asked for: worlds write them far more often than anything reads
+// their bytes.
 type cell struct {
 	kv     store.KV
 	record any // a pointer to a store.Versioned
@@ -29,7 +30,13 @@ type cell struct {
 
 // whole returns the key with its value.
 func (c *cell) whole() store.KV {
-	if v, ok := c.record.(*store.Versioned[store.Report]); ok && c.kv.Value == nil {
+	if c.kv.Value != nil {
+		return c.kv
+	}
+	switch v := c.record.(type) {
+	case *store.Versioned[store.Report]:
+		c.kv.Value = store.Encode(v.Record)
+	case *store.Versioned[store.Status]:
 		c.kv.Value = store.Encode(v.Record)
 	}
 	return c.kv
@@ -50,8 +57,8 @@ func (d *database) satisfies(c store.Condition) bool {
 	return c.Holds(store.KV{})
 }
 
-// commit performs a transaction, or fails as a store does.
-func (w *World) commit(txn store.Txn) (store.Revision, error) {
+// commit performs a transaction, or fails as a store does. Writes of statuses by key have no value.
+func (w *World) commit(txn store.Txn, statuses map[string]*store.Status) (store.Revision, error) {
 	if err := txn.Validate(); err != nil {
 		w.broken("transaction is not possible: " + err.Error())
 		return 0, err
@@ -68,14 +75,16 @@ func (w *World) commit(txn store.Txn) (store.Revision, error) {
 	if len(broken) > 0 {
 		return 0, &store.ConflictError{Keys: broken}
 	}
-	return w.write(txn.Writes), nil
+	return w.writeAs(txn.Writes, statuses), nil
 }
 
 // write makes changes at one revision, and notifies all watchers.
-func (w *World) write(writes []store.Write) store.Revision {
+func (w *World) write(writes []store.Write) store.Revision { return w.writeAs(writes, nil) }
+
+func (w *World) writeAs(writes []store.Write, statuses map[string]*store.Status) store.Revision {
 	d := &w.db
 	d.rev++
-	events := make([]store.Event, 0, len(writes))
+	events := make([]change, 0, len(writes))
 	for _, op := range writes {
 		if strings.HasPrefix(op.Key, journalKey) {
 			continue
@@ -84,7 +93,9 @@ func (w *World) write(writes []store.Write) store.Revision {
 		if op.Delete {
 			if had {
 				delete(d.cells, op.Key)
-				events = append(events, store.Event{KV: store.KV{Key: op.Key, Modified: d.rev}, Deleted: true})
+				events = append(events, change{
+					Event: store.Event{KV: store.KV{Key: op.Key, Modified: d.rev}, Deleted: true},
+				})
 			}
 			continue
 		}
@@ -92,12 +103,20 @@ func (w *World) write(writes []store.Write) store.Revision {
 		if had {
 			kv.Created = old.kv.Created
 		}
-		d.cells[op.Key] = &cell{kv: kv}
-		events = append(events, store.Event{KV: kv})
+		c, e := &cell{kv: kv}, change{Event: store.Event{KV: kv}}
+		if st := statuses[op.Key]; st != nil {
+			e.status = &store.Versioned[store.Status]{Record: *st, Key: kv.Key, Created: kv.Created, Modified: kv.Modified}
+			c.record = e.status
+		}
+		d.cells[op.Key] = c
+		if e.KV = c.kv; w.cfg.Observer.Changed != nil {
+			e.KV = c.whole()
+		}
+		events = append(events, e)
 	}
 	if w.cfg.Observer.Changed != nil {
 		for _, e := range events {
-			w.cfg.Observer.Changed(w.Now(), e)
+			w.cfg.Observer.Changed(w.Now(), e.Event)
 		}
 	}
 	w.spread(events)
@@ -127,7 +146,7 @@ func (w *World) putReport(key string, r *store.Report) {
 }
 
 // spread passes changes to the watchers: the leader's cache and the gateways.
-func (w *World) spread(events []store.Event) {
+func (w *World) spread(events []change) {
 	if w.leader != nil {
 		w.leader.committed(batch{events: events, rev: w.db.rev})
 	}

@@ -52,15 +52,22 @@ type term struct {
 
 // batch is what one commit changed: some keys, or the report of an agent.
 type batch struct {
-	events []store.Event
+	events []change
 	report *store.Versioned[store.Report]
 	rev    store.Revision
+}
+
+// change is one change of a key, with the status if that is the key's record and has no value.
+type change struct {
+	store.Event
+	status *store.Versioned[store.Status]
 }
 
 func newTerm(w *World, r *replica, key string, created store.Revision, skew time.Duration) *term {
 	t := &term{
 		w: w, replica: r, fence: store.Fence{Key: key, Created: created}, skew: skew,
 		judged:  map[string]plan.Judgment{},
+		planner: plan.Planner{Unencoded: true},
 		content: cache.FromListing(w.keys, w.listing()),
 	}
 	capabilities := map[string]provider.Capabilities{}
@@ -158,7 +165,9 @@ func (t *term) deliver() {
 			changes = append(changes, t.content.ApplyReport(*b.report))
 		}
 		for _, e := range b.events {
-			if c, ok := t.content.Apply(t.w.keys, e); ok {
+			if e.status != nil {
+				changes = append(changes, t.content.ApplyStatus(*e.status))
+			} else if c, ok := t.content.Apply(t.w.keys, e.Event); ok {
 				changes = append(changes, c)
 			}
 		}
@@ -278,6 +287,6 @@ func (t *term) serve() {
 	_, _ = t.w.commit(store.Txn{
 		Conditions: []store.Condition{t.fence.Condition()},
 		Writes:     []store.Write{store.Put(t.w.keys.Served(), store.Encode(rec))},
-	}) // the next one repairs a failure
+	}, nil) // the next one repairs a failure
 	t.after(servedEvery, true, t.serve)
 }
