@@ -66,6 +66,24 @@ type Change struct {
 	Numbers bool
 	// Alive is the former value of an alive key, if it existed.
 	Alive *store.Alive
+	// Loads is set if the change stands for reports in which only the load is new.
+	Loads *Loads
+}
+
+// Loads are reports of a group's agents at one time, with nothing new but their load, of which no
+// content has been told. Only simulations have such.
+type Loads struct {
+	Group     string
+	At        time.Time
+	Instances []string // in order
+	Windows   [][]store.HostWindow
+	Revisions []store.Revision
+}
+
+// Write makes a report one of these.
+func (l *Loads) Write(i int, v *store.Versioned[store.Report]) {
+	v.Record.Received, v.Record.Sent, v.Modified = l.At, l.At, l.Revisions[i]
+	v.Record.Host = store.HostReport{Windows: l.Windows[i]}
 }
 
 // Listener receives changes. Its methods are called with the content locked against change, and

@@ -55,6 +55,7 @@ type Evidence struct {
 	// positions of machines in the list that is being recorded: of two with one name, the last
 	places  map[string]int
 	answers map[string]answer // the last Lists in which all was well
+	loads   map[string]*loads // by group
 	roster  int               // counts changes of who is in instances
 	listed  map[string]bool   // providers whose machines were listed in this term
 	// groups that wait for such a list, with how many instances they have: see waitsFor
@@ -96,7 +97,7 @@ type Evidence struct {
 func New(cfg Config) *Evidence {
 	e := &Evidence{
 		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*observed{},
-		places: map[string]int{}, answers: map[string]answer{}, rooms: map[string]room{},
+		places: map[string]int{}, answers: map[string]answer{}, loads: map[string]*loads{}, rooms: map[string]room{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		foreign:  map[string]map[string]store.Extra{},

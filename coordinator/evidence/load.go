@@ -33,10 +33,9 @@ func (e *Evidence) seeSame(c *cache.Content, change cache.Change) {
 		w.version++ // its record has another revision
 		return
 	}
+	e.settle(c, change.Name, w)
 	now := e.cfg.Now()
 	w.numbers++
 	w.seeReport(c.Reports[change.Name].Modified, now, false)
-	if spec := c.Status[w.group].Record.Accepted; spec != nil && spec.Scale != nil {
-		e.due.add(w.group, now.Add(loadEvery))
-	}
+	e.loadDue(c, w.group, now)
 }

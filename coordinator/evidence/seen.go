@@ -37,6 +37,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 		}
 		e.see(c, id, first)
 	}
+	clear(e.loads)
 	for group, slots := range c.Slots {
 		for n := range slots {
 			e.seeSlot(c, group, n, first)
@@ -75,6 +76,10 @@ func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	var suspects []string
 	e.mu.Lock()
 	for _, change := range changes {
+		if change.Loads != nil {
+			e.seeLoads(c, change.Loads)
+			continue
+		}
 		if change.Same {
 			e.seeSame(c, change)
 			continue
@@ -226,6 +231,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	}
 	w.hasAlive = hasAlive
 	w.seeStream(alive.Record, now, first)
+	e.settle(c, id, w)
 	w.seeReport(c.Reports[id].Modified, now, first)
 	report := c.Reports[id].Record
 	w.seeHealth(hasAlive && report.Healthy && report.BootID == alive.Record.BootID, report.BootID, now, first)

@@ -135,7 +135,7 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	if len(ids) > 0 {
 		g.Instances = room.instances[:len(ids):len(ids)]
 		for i, id := range ids {
-			if !e.show(c, id, &g.Instances[i], &room.shown[i]) {
+			if !e.show(c, id, &g.Instances[i], &room.shown[i], e.loads[name], i) {
 				g.OnlyNumbers = false
 			}
 		}
@@ -186,14 +186,18 @@ func (e *Evidence) slotDue(g *plan.Group, sl *store.Versioned[store.Slot]) {
 
 // show makes a place of a snapshot show an instance as it is now. Most often only the numbers of
 // its report and the List are new: then it returns true.
-func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *shown) (onlyNumbers bool) {
+func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *shown, l *loads, place int,
+) (onlyNumbers bool) {
 	w := at.of
 	if w == nil || at.version != w.version || in.Record.ID != id {
 		*at = e.instance(c, id, in)
 		return false
 	}
 	if at.numbers != w.numbers {
+		e.settle(c, id, w)
 		in.Report, in.ReportSeen = c.Reports[id], w.reportSeen
+	} else if i, there := l.find(id, place); there {
+		l.show(i, in)
 	}
 	if at.lists != w.lists {
 		in.Sighting = w.sighting
@@ -205,6 +209,10 @@ func (e *Evidence) show(c *cache.Content, id string, in *plan.Instance, at *show
 // instance collects what is known of an instance, and returns its version.
 func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) shown {
 	*in = plan.Instance{}
+	w := e.instances[id]
+	if w != nil {
+		e.settle(c, id, w)
+	}
 	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
 	in.Joined = c.Joined[id].Present()
 	if in.Alive.Key == "" {
@@ -221,7 +229,6 @@ func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) show
 	if s, spoiled := c.Spoiled[in.Report.Key]; spoiled {
 		in.Report.Modified = s.Modified
 	}
-	w := e.instances[id]
 	if w == nil {
 		return shown{}
 	}

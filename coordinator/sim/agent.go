@@ -58,6 +58,7 @@ type agent struct {
 	notice     *store.Notice
 	exit       *store.WorkloadExit
 	said       store.Report // as last persisted
+	reported   *cell        // where it is; nil: not known, or it is no report any more
 	works      bool         // as last counted
 	host       store.HostReport
 	shares     []share // of its group's load, as last measured
@@ -242,7 +243,7 @@ func (a *agent) report() {
 	a.said = now
 	now.Host = a.host
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
-	a.w.putReport(a.reportKey, &now)
+	a.reported = a.w.putReport(a.reportKey, &now)
 	a.touch()
 }
 

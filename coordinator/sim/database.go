@@ -125,7 +125,7 @@ func (w *World) writeAs(writes []store.Write, statuses map[string]*store.Status)
 
 // putReport writes the report of an agent. The leader's cache shares the record, since encoding and
 // decoding one took most of the time of a world with loads.
-func (w *World) putReport(key string, r *store.Report) {
+func (w *World) putReport(key string, r *store.Report) *cell {
 	d := &w.db
 	d.rev++
 	v := &store.Versioned[store.Report]{Record: *r, Key: key, Created: d.rev, Modified: d.rev}
@@ -143,6 +143,7 @@ func (w *World) putReport(key string, r *store.Report) {
 	if w.leader != nil {
 		w.leader.committed(batch{report: v, rev: d.rev})
 	}
+	return c
 }
 
 // spread passes changes to the watchers: the leader's cache and the gateways.
@@ -152,10 +153,12 @@ func (w *World) spread(events []change) {
 	}
 	for _, e := range events {
 		kind, name, _ := w.keys.Split(e.KV.Key)
-		if kind != store.KindInstances && kind != store.KindAlive {
-			continue
-		}
-		if a := w.agents[name]; a != nil {
+		a := w.agents[name]
+		switch {
+		case a == nil:
+		case kind == store.KindReports:
+			a.reported = nil
+		case kind == store.KindInstances || kind == store.KindAlive:
 			a.recordChanged(kind, e.Deleted)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -177,39 +178,106 @@ func (w *World) bearLoad(group string) {
 		at: w.clock, cpu: max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
 		memory: idle.memory, network: l.at(w.clock, store.MetricNetwork) / float64(serving),
 	}
+	together := w.newLoads(group, len(running))
 	for i, a := range running {
 		for len(a.shares) > 0 && (len(a.shares) >= int(loadMean/w.cfg.LoadEvery) ||
 			w.cfg.LoadSteady > 0 && w.clock-a.shares[0].at >= loadMean) {
 			a.shares = slices.Delete(a.shares, 0, 1)
 		}
 		a.shares = append(a.shares, pick(a.serves, busy, idle))
-		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 {
+		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 && !a.joins(together) {
 			a.tellLoad()
 		}
 	}
 }
 
-// tellLoad persists a report in which only the load is new.
-func (a *agent) tellLoad() {
-	if !a.open || a.frozen || a.w.db.down || a.said.BootID == "" {
+// tells reports whether the agent's reports get through.
+func (a *agent) tells() bool {
+	return a.open && !a.frozen && !a.w.db.down && a.said.BootID != ""
+}
+
+// measure puts together what the agent reports of its load. Its neighbour's is the same, nearly
+// always: then it is shared.
+func (a *agent) measure(like *measured) {
+	a.host = store.HostReport{}
+	if a.unmeasured || len(a.shares) == 0 {
 		return
 	}
-	a.host = store.HostReport{}
-	if !a.unmeasured && len(a.shares) > 0 {
-		covered := store.Duration(time.Duration(len(a.shares)) * a.w.cfg.LoadEvery)
-		window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
-		for _, share := range a.shares {
-			n := float64(len(a.shares))
-			window.CPUPercent += share.cpu / n
-			window.MemoryPercent += share.memory / n
-			window.NetworkSent += uint64(share.network * 1e6 * a.w.cfg.LoadEvery.Seconds())
-		}
-		window.CPUIdle, window.NetworkIdle = window.CPUPercent == 0, window.NetworkSent == 0
-		a.host.Windows = []store.HostWindow{window}
+	if like.windows != nil && slices.Equal(like.shares, a.shares) {
+		a.host.Windows = like.windows
+		return
 	}
+	covered := store.Duration(time.Duration(len(a.shares)) * a.w.cfg.LoadEvery)
+	window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
+	for _, share := range a.shares {
+		n := float64(len(a.shares))
+		window.CPUPercent += share.cpu / n
+		window.MemoryPercent += share.memory / n
+		window.NetworkSent += uint64(share.network * 1e6 * a.w.cfg.LoadEvery.Seconds())
+	}
+	window.CPUIdle, window.NetworkIdle = window.CPUPercent == 0, window.NetworkSent == 0
+	a.host.Windows = []store.HostWindow{window}
+	*like = measured{a.shares, a.host.Windows}
+}
+
+// measured is what came of shares.
+type measured struct {
+	shares  []share
+	windows []store.HostWindow
+}
+
+// tellLoad persists a report in which only the load is new.
+func (a *agent) tellLoad() {
+	if !a.tells() {
+		return
+	}
+	a.measure(&measured{})
 	rec := a.said
 	rec.Received, rec.Sent, rec.Epoch, rec.Host = a.w.Now(), a.w.Now(), a.epoch, a.host
-	a.w.putReport(a.reportKey, &rec)
+	a.reported = a.w.putReport(a.reportKey, &rec)
+}
+
+// loads are reports of a group that are written together: the leader is told of all of them at once.
+type loads struct {
+	cache.Loads
+	last measured
+}
+
+// newLoads returns nil if each report is to be written for itself: observers are told of each, and
+// the leader may not have seen the one before.
+func (w *World) newLoads(group string, most int) *loads {
+	if w.cfg.Observer.Changed != nil || w.leader == nil || w.leader.reports > 0 {
+		return nil
+	}
+	return &loads{Loads: cache.Loads{
+		Group: group, At: w.Now(), Instances: make([]string, 0, most), Windows: make([][]store.HostWindow, 0, most),
+		Revisions: make([]store.Revision, 0, most),
+	}}
+}
+
+// joins writes the report with those of others, if nothing but the load is new in it. It uses up as
+// much chance as a report for itself does.
+func (a *agent) joins(l *loads) bool {
+	if l == nil || a.reported == nil || !a.tells() {
+		return false
+	}
+	v, ok := a.reported.record.(*store.Versioned[store.Report])
+	if !ok || v.Record.Epoch != a.epoch {
+		return false
+	}
+	a.measure(&l.last)
+	d := &a.w.db
+	d.rev++
+	l.Instances, l.Windows = append(l.Instances, a.m.ID), append(l.Windows, a.host.Windows)
+	l.Revisions = append(l.Revisions, d.rev)
+	l.Write(len(l.Revisions)-1, v)
+	a.reported.kv.Modified, a.reported.kv.Value = d.rev, nil
+	if len(l.Revisions) == 1 {
+		a.w.leader.committed(batch{loads: &l.Loads})
+	} else {
+		a.w.chance.upTo(watchLag)
+	}
+	return true
 }
 
 // followSize measures how the size follows the load.

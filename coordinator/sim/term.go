@@ -41,6 +41,7 @@ type term struct {
 	judged   map[string]plan.Judgment
 
 	feed      []batch
+	reports   int  // reports in it
 	hearing   bool // a delivery is under way
 	blindFrom time.Duration
 	blind     time.Duration // no delivery before
@@ -50,10 +51,11 @@ type term struct {
 	wakes     alarm         // the next step, for a plan
 }
 
-// batch is what one commit changed: some keys, or the report of an agent.
+// batch is what one commit changed: some keys, or the report of an agent. Loads are as many commits.
 type batch struct {
 	events []change
 	report *store.Versioned[store.Report]
+	loads  *cache.Loads
 	rev    store.Revision
 }
 
@@ -132,6 +134,9 @@ func (t *term) after(d time.Duration, routine bool, do func()) {
 // committed takes the changes of a commit; the cache shows them a moment later.
 func (t *term) committed(b batch) {
 	t.feed = append(t.feed, b)
+	if b.report != nil {
+		t.reports++
+	}
 	t.deliverAfter(t.w.chance.upTo(watchLag))
 }
 
@@ -150,7 +155,7 @@ func (t *term) deliver() {
 		return
 	}
 	feed := t.feed
-	t.feed = nil
+	t.feed, t.reports = nil, 0
 	if t.relist {
 		t.relist = false
 		old := t.content
@@ -164,6 +169,10 @@ func (t *term) deliver() {
 		if b.report != nil {
 			changes = append(changes, t.content.ApplyReport(*b.report))
 		}
+		if l := b.loads; l != nil {
+			changes = append(changes, cache.Change{Kind: store.KindReports, Group: l.Group, Same: true, Loads: l})
+			b.rev = l.Revisions[len(l.Revisions)-1]
+		}
 		for _, e := range b.events {
 			if e.status != nil {
 				changes = append(changes, t.content.ApplyStatus(*e.status))
@@ -171,7 +180,7 @@ func (t *term) deliver() {
 				changes = append(changes, c)
 			}
 		}
-		t.content.Revision = b.rev
+		t.content.Revision = max(t.content.Revision, b.rev)
 	}
 	t.evidence.Changed(t.content, changes)
 }
