@@ -141,6 +141,9 @@ func (c *Content) ApplyReport(v store.Versioned[store.Report]) Change {
 func (c *Content) ApplyStatus(v store.Versioned[store.Status]) Change {
 	name := v.Record.Group
 	before, intact := c.Status[name].Record, c.intact(v.Key)
+	if reflect.DeepEqual(before.Accepted, v.Record.Accepted) {
+		v.Record.Accepted = before.Accepted
+	}
 	c.Status[name] = v
 	if v.Record.Records == nil {
 		c.forgiveMissing(name)

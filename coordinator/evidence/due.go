@@ -64,7 +64,7 @@ func (e *Evidence) passBatch() {
 		}
 		size += n
 		delete(e.pass, name)
-		e.dirty[name] = true
+		e.onlyDue[name], e.dirty[name] = true, true
 	}
 }
 

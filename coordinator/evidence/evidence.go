@@ -53,11 +53,9 @@ type Evidence struct {
 	tagged    map[string]map[string]bool        // the extras by the group that their tag names
 	foreign   map[string]map[string]store.Extra // by provider and instance: see listForeign
 	// positions of machines in the list that is being recorded: of two with one name, the last
-	places  map[string]int
-	answers map[string]answer // the last Lists in which all was well
-	loads   map[string]*loads // by group
-	roster  int               // counts changes of who is in instances
-	listed  map[string]bool   // providers whose machines were listed in this term
+	places map[string]int
+	loads  map[string]*loads // by group
+	listed map[string]bool   // providers whose machines were listed in this term
 	// groups that wait for such a list, with how many instances they have: see waitsFor
 	unlisted map[string]int
 	full     map[plan.Market]map[string]time.Time // see plan.Snapshot
@@ -84,7 +82,7 @@ type Evidence struct {
 	wasStale   store.Cause               // plan.Snapshot.Stale of the last snapshot
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
-	onlyDue map[string]bool           // whether a group was to be planned because a time had come alone
+	onlyDue map[string]bool           // those of the last plan in which nothing had happened
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
 	yielded bool                      // the pass was skipped at the last call
@@ -97,7 +95,7 @@ type Evidence struct {
 func New(cfg Config) *Evidence {
 	e := &Evidence{
 		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*observed{},
-		places: map[string]int{}, answers: map[string]answer{}, loads: map[string]*loads{}, rooms: map[string]room{},
+		places: map[string]int{}, loads: map[string]*loads{}, rooms: map[string]room{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		foreign:  map[string]map[string]store.Extra{},

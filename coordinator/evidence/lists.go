@@ -14,28 +14,10 @@ import (
 
 // ListedBy records a complete List of a provider that began at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
-	e.ListedAs(name, 0, begun, machines, c)
-}
-
-// ListedAs is ListedBy with the number of the answer: equal numbers, other than 0, are equal
-// answers, so that one in which all was well need not be looked through again.
-func (e *Evidence) ListedAs(name string, number uint64, begun time.Time, machines []provider.Machine,
-	c *cache.Content,
-) {
 	e.mu.Lock()
 	o := e.outages[name]
 	o.lists = plan.Outage{}
 	e.setOutages(name, o)
-	if !e.listedAgain(name, number, begun, c) {
-		e.list(name, begun, machines, c)
-		e.remember(name, number, machines, c)
-	}
-	e.mu.Unlock()
-	e.cfg.Wake()
-}
-
-// list looks through a List.
-func (e *Evidence) list(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	byID := e.placesIn(machines)
 	several := map[string][]int{} // machines of an instance that has more than one
 	foreign := map[string][]int{} // machines that the provider did not make
@@ -53,7 +35,7 @@ func (e *Evidence) list(name string, begun time.Time, machines []provider.Machin
 		}
 	}
 	wrong := sync.OnceValue(func() bool { return e.disproved(name, &byID, foreign) })
-	recorded := 0 // machines that have a record
+	recorded, poll := 0, c.Shard.Record.Settings.ProviderPoll.D() // machines that have a record
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) {
 			continue
@@ -64,6 +46,9 @@ func (e *Evidence) list(name string, begun time.Time, machines []provider.Machin
 		}
 		if there {
 			recorded++
+		}
+		if there && len(several) == 0 && len(foreign) == 0 && w.listedAgain(&machines[at], begun, poll) {
+			continue
 		}
 		old := w.sighting
 		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
@@ -94,7 +79,7 @@ func (e *Evidence) list(name string, begun time.Time, machines []provider.Machin
 		switch {
 		case !same:
 			w.counted, now.Since = begun, begun
-		case begun.Sub(w.counted) < c.Shard.Record.Settings.ProviderPoll.D():
+		case begun.Sub(w.counted) < poll:
 			now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
 		default:
 			now.Times, w.counted = old.Times+1, begun
@@ -121,6 +106,25 @@ func (e *Evidence) list(name string, begun time.Time, machines []provider.Machin
 	}
 	e.listExtras(name, machines, byID, recorded, c)
 	e.listForeign(name, machines, c)
+	e.mu.Unlock()
+	e.cfg.Wake()
+}
+
+// listedAgain records that a List shows the one machine of an instance up and as it was in the last
+// List. It returns false if something else is to be recorded, or to be decided.
+func (w *observed) listedAgain(m *provider.Machine, begun time.Time, poll time.Duration) bool {
+	s := &w.sighting
+	if s.Begun.IsZero() || !s.Listed || s.Down || len(s.Copies) > 0 || m.State.Down() || s.State != string(m.State) ||
+		s.Ref != m.Ref || s.Address != m.Address || s.BootID != m.BootID || m.Call != "" || s.Sure > 0 ||
+		w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
+		return false
+	}
+	if s.Begun = begun; begun.Sub(w.counted) >= poll {
+		s.Times++
+		w.counted = begun
+	}
+	w.lists++
+	return true
 }
 
 // listing finds the machines of a List by their instance. Nearly every List comes in the order of

@@ -178,7 +178,6 @@ func (e *Evidence) forget(c *cache.Content, id string) bool {
 	e.touch(id)
 	if c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
 		delete(e.instances, id)
-		e.roster++
 		delete(e.timers, owner{kind: store.KindInstances, name: id})
 		e.dropTraffic(id)
 	}
@@ -203,7 +202,6 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	if w == nil {
 		w = e.meet(rec, now, first)
 		e.instances[id] = w
-		e.roster++
 		if x, extra := e.extras[id]; extra {
 			// it has a record now; once that is gone, only a later List proves that the machine is
 			// gone as well

@@ -36,7 +36,6 @@ type (
 		Provider string
 		Begun    time.Time
 		Machines []provider.Machine
-		Answer   uint64 // equal numbers of a term are equal answers; 0: it has none
 		Err      error
 	}
 	// Recorded answers Record.

@@ -113,7 +113,7 @@ func (l *Leader) Step(now time.Time, v View, e Event) []Command {
 		l.requestList(e.Provider)
 	case Listed:
 		if e.Err == nil { // a failed List proves nothing
-			l.cfg.Evidence.ListedAs(e.Provider, e.Answer, e.Begun, e.Machines, v.Content)
+			l.cfg.Evidence.ListedBy(e.Provider, e.Begun, e.Machines, v.Content)
 		} else {
 			l.cfg.Evidence.NotListed(e.Provider, e.Begun, e.Err)
 		}

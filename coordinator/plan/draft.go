@@ -16,11 +16,12 @@ import (
 type draft struct {
 	fleet
 
-	actions []Action
-	blocked []store.Blocked
-	notes   []Note // journal entries for what is new in the status
-	again   bool   // the deciders below decided in the last plan: see Planner
-	made    int    // number of IDs that this plan has given out for the group
+	actions   []Action
+	blocked   []store.Blocked
+	notes     []Note // journal entries for what is new in the status
+	again     bool   // the deciders below decided in the last plan: see Planner
+	unencoded bool   // see Planner
+	made      int    // number of IDs that this plan has given out for the group
 
 	// In the order in which decide uses them.
 	damage    damage

@@ -143,6 +143,7 @@ func (k *Planner) compute(s Snapshot, now time.Time) Plan {
 		d := k.again(&s, &s.Groups[i], now)
 		if d == nil {
 			d = newDraft(&s, &s.Groups[i], now)
+			d.unencoded = k.Unencoded
 			d.judgeAll()
 		}
 		drafts[i], shard = d, shard.Plus(d.storms.tally)

@@ -12,8 +12,8 @@ import (
 // their load and in which all is well: while nothing but numbers changes there, and none of their
 // deciders asked to be woken, only what the load asks for is judged again.
 type Planner struct {
-	// Unencoded leaves the values of statuses with nothing but new numbers out: see Action.Status. It
-	// is for worlds that keep records as they are.
+	// Unencoded leaves out the values of statuses: see Action.Status. It is for worlds that keep records
+	// as they are.
 	Unencoded bool
 
 	shard  Snapshot          // of the last plan, without its groups
@@ -100,7 +100,7 @@ func (k *Planner) again(s *Snapshot, g *Group, now time.Time) *draft {
 	d.actions, d.notes = nil, nil
 	d.scaler.scale, d.scaler.next = nil, time.Time{}
 	d.scaler.follow()
-	if len(d.notes) > 0 || !d.status.again(k.Unencoded) {
+	if len(d.notes) > 0 || !d.status.again() {
 		delete(k.drafts, g.Name)
 		return nil
 	}
@@ -116,7 +116,7 @@ func (d *draft) stands(g *Group, now time.Time) bool {
 }
 
 // again writes the numbers of the wish, if anything else is as it should be; false if it is not.
-func (d *status) again(unencoded bool) bool {
+func (d *status) again() bool {
 	old, st := &d.g.Status.Record, *d.last
 	if st.Scale, st.Counted = old.Scale, d.s.Revision; !d.same(old, &st) {
 		return false
@@ -125,10 +125,6 @@ func (d *status) again(unencoded bool) bool {
 		return true
 	}
 	st.Scale, st.Counted = d.scaler.scale, d.s.Revision
-	a := d.statusAction()
-	if a.Status = &st; !unencoded {
-		a.Writes[0].Value = store.Encode(st)
-	}
-	d.actions = append(d.actions, a)
+	d.actions = append(d.actions, d.statusAction(&st))
 	return true
 }

@@ -67,19 +67,24 @@ func (d *status) update() {
 	d.write(old, &st)
 }
 
-// statusAction writes the status. Its value is to be set.
-func (d *status) statusAction() Action {
+// statusAction writes the status.
+func (d *status) statusAction(st *store.Status) Action {
 	key := d.s.Keys.Status(d.g.Name)
-	return Action{
+	a := Action{
 		Group: d.g.Name, Rule: "REC-10", Effect: effect(store.EffectStatus), NoJournal: true,
 		Conditions: append([]store.Condition{store.At(key, d.g.Status.Modified)}, d.specUnchanged()...),
 		Writes:     []store.Write{store.Put(key, nil)},
 	}
+	if d.unencoded {
+		a.Status = st
+	} else {
+		a.Writes[0].Value = store.Encode(*st)
+	}
+	return a
 }
 
 func (d *status) write(old, st *store.Status) {
-	a := d.statusAction()
-	a.Writes[0].Value = store.Encode(*st)
+	a := d.statusAction(st)
 	if !d.g.Status.Present() {
 		a.Writes = append(a.Writes, forgetEarlier(d.s.Keys, d.g.Name)...)
 	}

@@ -28,9 +28,7 @@ func (t *term) perform(c leader.Command) {
 		l := t.w.cloud(c.Provider).List(shardID)
 		t.w.routinely(l.Takes, func() {
 			t.after(0, true, func() {
-				t.step(leader.Listed{
-					Provider: c.Provider, Begun: c.Begun, Machines: l.Machines, Answer: l.Answer, Err: l.Err,
-				})
+				t.step(leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: l.Machines, Err: l.Err})
 			})
 		})
 	case leader.Record:

@@ -191,9 +191,20 @@ func (w *World) agentsInOrder() []*agent {
 	return w.inOrder
 }
 
-func (w *World) addAgent(a *agent) { w.agents[a.m.ID], w.inOrder = a, nil }
+// agentsOf returns the agents on the machines of a group, in order of instance.
+func (w *World) agentsOf(group string) []*agent {
+	if w.ofGroup == nil {
+		w.ofGroup = map[string][]*agent{}
+		for _, a := range w.agentsInOrder() {
+			w.ofGroup[a.m.Group()] = append(w.ofGroup[a.m.Group()], a)
+		}
+	}
+	return w.ofGroup[group]
+}
+
+func (w *World) addAgent(a *agent) { w.agents[a.m.ID], w.inOrder, w.ofGroup = a, nil, nil }
 
 func (w *World) dropAgent(id string) {
 	delete(w.agents, id)
-	w.inOrder = nil
+	w.inOrder, w.ofGroup = nil, nil
 }

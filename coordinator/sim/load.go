@@ -113,8 +113,8 @@ func (w *World) nextNumber() (next time.Time) {
 // Mute makes the agents of a group report no load until the next SetLoad.
 func (w *World) Mute(group string) {
 	w.followed(group).told = false
-	for _, a := range w.agentsInOrder() {
-		if a.m.Group() == group && a.m.Running() {
+	for _, a := range w.agentsOf(group) {
+		if a.m.Running() {
 			a.shares = nil
 			a.tellLoad()
 		}
@@ -153,9 +153,9 @@ func (w *World) bearLoad(group string) {
 		serves bool
 	}
 	var serving int
-	var running []bearer
-	for _, a := range w.agentsInOrder() {
-		if a.m.Group() != group || !a.m.Running() {
+	running := make([]bearer, 0, len(w.agentsOf(group)))
+	for _, a := range w.agentsOf(group) {
+		if !a.m.Running() {
 			continue
 		}
 		running = append(running, bearer{a, a.serves()})

@@ -271,6 +271,9 @@ func (t *term) compute(c leader.Compute) plan.Plan {
 // judge reports changed verdicts to the observer.
 func (t *term) judge(s *plan.Snapshot, p *plan.Plan) {
 	for i := range s.Groups {
+		if p.Judgments.Stand(i) {
+			continue
+		}
 		for j := range s.Groups[i].Instances {
 			id := s.Groups[i].Instances[j].Record.ID
 			now, before := p.Judgments.At(i, j), t.judged[id]

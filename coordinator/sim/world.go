@@ -30,9 +30,10 @@ type World struct {
 	skew       time.Duration // skew of the next leader's clock
 	clouds     []*cloud
 	balancers  map[string]*traffic
-	agents     map[string]*agent // by instance
-	inOrder    []*agent          // the same in order of instance; nil: to be sorted again
-	bad        map[string]Flaw   // templates by hash
+	agents     map[string]*agent   // by instance
+	inOrder    []*agent            // the same in order of instance; nil: to be sorted again
+	ofGroup    map[string][]*agent // and by group; nil as well
+	bad        map[string]Flaw     // templates by hash
 	orders     int
 	lost       int // percentage of commits whose answers get lost
 	interferes int // percentage of commits before which Interfere acts

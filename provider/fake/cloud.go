@@ -100,7 +100,7 @@ type Cloud struct {
 	machines map[string]*Machine // by instance
 	order    []string            // their instances, sorted
 	inOrder  []*Machine          // the machines in that order
-	truth    answer              // of the last List
+	last     []provider.Machine  // what a List showed last
 	deleted  map[string]bool
 	ghosts   map[string]ghost // machines that are gone, and that Lists still show
 	zones    []*ZoneState
@@ -342,12 +342,10 @@ func (c *Cloud) Restart(shard, instance, boot string, most time.Duration, answer
 // Listing is the answer of a List, and how long it takes to arrive.
 type Listing struct {
 	Machines []provider.Machine // not to be changed
-	// Answer is the number of the answer: equal ones are the same. 0: it has none.
-	Answer uint64
-	Err    error
-	Takes  time.Duration
-	Never  bool // it does not arrive
-	Lie    LieKind
+	Err      error
+	Takes    time.Duration
+	Never    bool // it does not arrive
+	Lie      LieKind
 }
 
 // List returns the shard's machines as they are now, unless it lies.
@@ -368,29 +366,19 @@ func (c *Cloud) List(shard string) Listing {
 	if l.Err != nil {
 		return l
 	}
-	truth := c.listed(shard)
-	l.Machines = truth.machines
+	l.Machines = c.listed(shard)
 	c.falsify(&l, shard)
 	if f != nil && f.Answer != nil {
 		l.Machines = f.Answer(slices.Clone(l.Machines))
-	} else if l.Lie == "" {
-		l.Answer = truth.number
 	}
 	return l
 }
 
-// answer is what Lists show until something changes. The next answer has the next number.
-type answer struct {
-	shard    string
-	machines []provider.Machine
-	number   uint64
-}
-
 // listed is the truth, as far as the cloud's consistency goes.
-func (c *Cloud) listed(shard string) answer {
+func (c *Cloud) listed(shard string) []provider.Machine {
 	now := c.now()
 	if c.asListed(shard, now) {
-		return c.truth
+		return c.last
 	}
 	out := make([]provider.Machine, 0, len(c.order))
 	for _, m := range c.inOrder {
@@ -412,19 +400,17 @@ func (c *Cloud) listed(shard string) answer {
 	if len(out) > there {
 		slices.SortFunc(out, func(a, b provider.Machine) int { return strings.Compare(a.Instance, b.Instance) })
 	}
-	c.truth = answer{shard, slices.Clip(out), c.truth.number + 1}
-	return c.truth
+	c.last = slices.Clip(out)
+	return c.last
 }
 
 // asListed reports whether nothing has changed since the last List.
 func (c *Cloud) asListed(shard string, now time.Time) bool {
-	last := c.truth.machines
-	if c.truth.number == 0 || c.truth.shard != shard || len(last) != len(c.inOrder) || len(c.ghosts) > 0 ||
-		c.world.Leaving != nil || c.world.Address != nil {
+	if len(c.last) == 0 || len(c.last) != len(c.inOrder) || len(c.ghosts) > 0 || c.world.Leaving != nil || c.world.Address != nil {
 		return false
 	}
 	for i, m := range c.inOrder {
-		was := &last[i]
+		was := &c.last[i]
 		if now.Before(m.hidden) || m.ID != was.Instance || m.State() != was.State || m.bootID != was.BootID ||
 			m.Address != was.Address || m.ref != was.Ref || m.why != was.Why || m.shard() != shard {
 			return false

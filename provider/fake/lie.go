@@ -47,7 +47,7 @@ func (c *Cloud) Lie(l Lie) (lift func()) {
 		now.before = map[string][]provider.Machine{}
 		for _, m := range c.machines {
 			if now.before[m.shard()] == nil {
-				now.before[m.shard()] = c.listed(m.shard()).machines
+				now.before[m.shard()] = c.listed(m.shard())
 			}
 		}
 	}
