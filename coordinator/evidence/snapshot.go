@@ -124,7 +124,7 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	e.restoreSlots(c, &g)
 	g.Unlisted = e.waitsFor(c, &g)
 	_, g.OnlyNumbers = e.rooms[name]
-	g.OnlyNumbers = g.OnlyNumbers && e.onlyDue[name]
+	g.OnlyNumbers = g.OnlyNumbers && e.onlyDue[name] && !e.dirty[name]
 	room := e.roomOf(c, name)
 	e.slots(c.Slots[name], &g, room.slots)
 	ids := c.ByGroup[name]

