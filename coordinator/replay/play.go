@@ -76,6 +76,7 @@ func run(ctx context.Context, t *tape, groups []store.Group, own map[string]bool
 	p.w = sim.New(sim.Config{
 		Seed: seed, Settings: settings, Groups: played, Providers: t.providers(played), Begins: begins, Start: p.start,
 		Sources: t.sources(played), PerGroup: true, LoadEvery: loadEvery, LoadSteady: steady(played), Observer: p.observer(),
+		Plain: t.plain,
 	})
 	p.active = begins
 	p.begin(played)
@@ -310,9 +311,13 @@ func (p *play) observer() sim.Observer {
 				p.entries = append(p.entries, review.Slim(e))
 			}
 		},
-		Planned: func(_ time.Time, s *plan.Snapshot, _ *plan.Plan) { p.plans += len(s.Groups) },
-		Judged:  func(at time.Time, group, id string, _, now plan.Judgment) { p.judged(at, group, id, now) },
-		Broken:  func(_ time.Time, what string) { p.broken = what },
+		Planned: func(at time.Time, s *plan.Snapshot, made *plan.Plan) {
+			if p.plans += len(s.Groups); p.tape.planned != nil {
+				p.tape.planned(at, s, made)
+			}
+		},
+		Judged: func(at time.Time, group, id string, _, now plan.Judgment) { p.judged(at, group, id, now) },
+		Broken: func(_ time.Time, what string) { p.broken = what },
 	}
 }
 

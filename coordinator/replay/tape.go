@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/query"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/store"
@@ -27,6 +28,10 @@ type tape struct {
 	omitted  int                     // failures that are known only as a number
 	coarse   int                     // hours whose load is known only from a summary
 	mean     int                     // hours for which only the mean load is known
+
+	// of tests
+	plain   bool // it is played in a plain world
+	planned func(at time.Time, s *plan.Snapshot, p *plan.Plan)
 }
 
 // event is one recorded event. One of its parts is set.

@@ -34,6 +34,9 @@ type Config struct {
 	// simulations. LoadSteady, if set, is the interval for a group whose instances have been the same
 	// for a while.
 	LoadEvery, LoadSteady time.Duration
+	// Plain worlds take no shortcuts: every plan is made from nothing, every status is encoded, and
+	// the leader is told of every report. It makes no other difference.
+	Plain bool
 }
 
 // Source returns the answer of a source of external metrics. The group is empty unless

@@ -246,7 +246,7 @@ type loads struct {
 // newLoads returns nil if each report is to be written for itself: observers are told of each, and
 // the leader may not have seen the one before.
 func (w *World) newLoads(group string, most int) *loads {
-	if w.cfg.Observer.Changed != nil || w.leader == nil || w.leader.reports > 0 {
+	if w.cfg.Plain || w.cfg.Observer.Changed != nil || w.leader == nil || w.leader.reports > 0 {
 		return nil
 	}
 	return &loads{Loads: cache.Loads{

@@ -259,6 +259,9 @@ func (t *term) compute(c leader.Compute) plan.Plan {
 				slices.Clone(s.Groups[i].Slots)
 		}
 	}
+	if t.w.cfg.Plain {
+		t.planner = plan.Planner{}
+	}
 	p := t.planner.Compute(*s, t.now())
 	t.thinks = time.Duration(p.Judgments.Len()) * thinking
 	t.judge(s, &p)
