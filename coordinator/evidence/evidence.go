@@ -47,6 +47,7 @@ type Evidence struct {
 	held      bool // the shard is on hold
 	instances map[string]*observed
 	rooms     map[string]room              // of snapshots, by group
+	slotNews  map[string]int               // counts changes of the slots of each group
 	roomed    int                          // how many instances, or slots, they have room for
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
@@ -95,7 +96,7 @@ type Evidence struct {
 func New(cfg Config) *Evidence {
 	e := &Evidence{
 		cfg: cfg, zones: map[string][]string{}, began: cfg.Now(), instances: map[string]*observed{},
-		places: map[string]int{}, loads: map[string]*loads{}, rooms: map[string]room{},
+		places: map[string]int{}, loads: map[string]*loads{}, rooms: map[string]room{}, slotNews: map[string]int{},
 		timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
 		foreign:  map[string]map[string]store.Extra{},

@@ -21,7 +21,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	byID := e.placesIn(machines)
 	several := map[string][]int{} // machines of an instance that has more than one
 	foreign := map[string][]int{} // machines that the provider did not make
-	for i := range machines {
+	for i := range byID.unordered() {
 		id := machines[i].Instance
 		if machines[i].Foreign {
 			foreign[id] = append(foreign[id], i)
@@ -146,12 +146,18 @@ func (e *Evidence) placesIn(machines []provider.Machine) listing {
 	return listing{machines: machines}
 }
 
+// unordered returns the machines if they are to be added: else each has an instance of its own.
+func (l *listing) unordered() []provider.Machine {
+	if l.places == nil {
+		return nil
+	}
+	return l.machines
+}
+
 // add adds a machine. It returns where another one with its name is, if there is one.
 func (l *listing) add(id string, at int) (other int, more bool) {
-	if l.places != nil {
-		other, more = l.places[id]
-		l.places[id] = at
-	}
+	other, more = l.places[id]
+	l.places[id] = at
 	return other, more
 }
 

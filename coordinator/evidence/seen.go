@@ -25,6 +25,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 	}
 	clear(e.specs) // in case it is another database than before
 	clear(e.rooms)
+	clear(e.slotNews)
 	e.roomed = 0
 	clear(e.rolling)
 	for id := range e.instances {
@@ -339,6 +340,7 @@ func (e *Evidence) seeStatus(c *cache.Content, group string, first bool) {
 
 func (e *Evidence) seeSlot(c *cache.Content, group string, n int, first bool) {
 	slot := c.Slots[group][n].Record
+	e.slotNews[group]++
 	e.seeTimers(owner{kind: store.KindSlots, name: group, number: n}, slot.Timers(), first)
 }
 

@@ -68,6 +68,7 @@ type room struct {
 	instances []plan.Instance
 	shown     []shown
 	slots     []store.Versioned[store.Slot]
+	news      int // of the slots that it shows: see slotNews
 }
 
 func (r room) size() int { return max(len(r.instances), len(r.slots)) }
@@ -96,7 +97,7 @@ func (e *Evidence) roomOf(c *cache.Content, group string) room {
 		r.instances, r.shown = make([]plan.Instance, n), make([]shown, n)
 	}
 	if slots > len(r.slots) {
-		r.slots = make([]store.Versioned[store.Slot], slots)
+		r.slots, r.news = make([]store.Versioned[store.Slot], slots), 0
 	}
 	delete(e.rooms, group)
 	e.roomed -= kept
@@ -126,7 +127,11 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	_, g.OnlyNumbers = e.rooms[name]
 	g.OnlyNumbers = g.OnlyNumbers && e.onlyDue[name] && !e.dirty[name]
 	room := e.roomOf(c, name)
-	e.slots(c.Slots[name], &g, room.slots)
+	e.slots(c.Slots[name], &g, room.slots, room.news == e.slotNews[name])
+	if kept, there := e.rooms[name]; there {
+		kept.news = e.slotNews[name]
+		e.rooms[name] = kept
+	}
 	ids := c.ByGroup[name]
 	if len(c.Unreadable) > 0 {
 		ids = slices.DeleteFunc(slices.Clone(ids),
@@ -143,14 +148,16 @@ func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	return g
 }
 
-// slots adds the slots of a group, in order of number. Nearly always their numbers are those from 0
-// on.
-func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Group, room []store.Versioned[store.Slot]) {
+// slots adds the slots of a group, in order of number, if the room does not show them as they are
+// already. Nearly always their numbers are those from 0 on.
+func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Group,
+	room []store.Versioned[store.Slot], shown bool,
+) {
 	if len(slots) == 0 {
 		return
 	}
 	g.Slots = room[:len(slots):len(slots)]
-	if g.OnlyNumbers {
+	if shown {
 		for i := range g.Slots {
 			e.slotDue(g, &g.Slots[i])
 		}
