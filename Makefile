@@ -122,6 +122,10 @@ generate: ## regenerate the protocol's Go code
 bench: ## run Go benchmarks (BENCH=regexp, PACKAGES=…)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
 
+.PHONY: bench-replay
+bench-replay: ## replay a month of 500 instances in groups of fixed size, and in groups that follow load: minutes (SPAN=72h)
+	go test ./coordinator/replay -run '^$$' -bench Month -benchtime 1x -timeout 60m -span $(or $(SPAN),720h)
+
 .PHONY: page-shots
 page-shots: ## take pictures of every page at 1440 and 390 pixels, light and dark, into SHOTS=bin/shots; those of docs/images into docs in it
 	scripts/test-needs.sh

@@ -15,7 +15,8 @@
 //	agents.go     the versions of agents
 //	damage.go     records that are lost or unreadable, and machines without one
 //	limits.go     the limits of the shard, and what counts in them
-//	load.go       the load of groups; readings.go: numbers from outside
+//	load.go       the load of groups; loads.go: of many instances at once, in simulations;
+//	              readings.go: numbers from outside
 //	refusals.go   what a provider refuses to all of a kind
 //	outages.go    since when a provider fails, whatever the template is
 //	sharing.go    what groups that share a budget have down

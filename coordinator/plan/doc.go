@@ -41,6 +41,7 @@
 //	shares.go    shares of spot machines and others; zones.go: zones, and moves between them
 //	windows.go   whether planned work may begin now
 //	motive.go    why an instance is made or leaves
+//	planner.go   the same plans, made sooner where only numbers are new: for simulations
 //
 // # Who knows what
 //

@@ -69,7 +69,7 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 	t := &term{
 		w: w, replica: r, fence: store.Fence{Key: key, Created: created}, skew: skew,
 		judged:  map[string]plan.Judgment{},
-		planner: plan.Planner{Unencoded: true},
+		planner: plan.Planner{Unencoded: w.cfg.Observer.Committing == nil}, // which looks at what is written
 		content: cache.FromListing(w.keys, w.listing()),
 	}
 	capabilities := map[string]provider.Capabilities{}
@@ -259,10 +259,11 @@ func (t *term) compute(c leader.Compute) plan.Plan {
 				slices.Clone(s.Groups[i].Slots)
 		}
 	}
+	planner := &t.planner
 	if t.w.cfg.Plain {
-		t.planner = plan.Planner{}
+		planner = new(plan.Planner)
 	}
-	p := t.planner.Compute(*s, t.now())
+	p := planner.Compute(*s, t.now())
 	t.thinks = time.Duration(p.Judgments.Len()) * thinking
 	t.judge(s, &p)
 	if t.w.cfg.Observer.Planned != nil {
