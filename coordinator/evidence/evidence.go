@@ -83,7 +83,7 @@ type Evidence struct {
 	wasStale   store.Cause               // plan.Snapshot.Stale of the last snapshot
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
-	onlyDue map[string]bool           // those of the last plan in which nothing had happened
+	onlyDue map[string]bool           // groups of the last plan in which nothing had happened
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
 	yielded bool                      // the pass was skipped at the last call

@@ -9,7 +9,7 @@ import (
 )
 
 // loads are the last reports of a group that came together, and when. The content has them once
-// somebody looks at the report of an instance: nearly always the next ones come before.
+// the report of an instance is looked at: nearly always the next ones come before.
 type loads struct {
 	*cache.Loads
 	seen  time.Time

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier"
 )
 
 // Loads that come together show in snapshots, and in the content, as the reports that they stand
@@ -47,7 +48,8 @@ func TestLoadsShowAsReports(t *testing.T) {
 		sameInstances(t, single, together)
 		both(func(w *world) { // each instance is looked at once more
 			for i := range 5 {
-				w.put(keys.Alive(fmt.Sprintf("web-%d", i)), store.Alive{Schema: store.Schema, BootID: "boot", State: store.StreamOpen})
+				alive := store.Alive{Schema: store.Schema, BootID: "boot", State: store.StreamOpen}
+				w.put(keys.Alive(fmt.Sprintf("web-%d", i)), alive)
 			}
 		})
 		sameInstances(t, single, together)

@@ -65,8 +65,8 @@ func (j *Judgments) At(group, instance int) *Judgment {
 	return &j.groups[group].members[instance].judgment
 }
 
-// Stand reports whether all judgments of a group are those of the last plan, by its index in the
-// snapshot.
+// Stand reports whether the last plan judged every instance of a group the same way. The group is
+// named by its index in the snapshot.
 func (j *Judgments) Stand(group int) bool { return j.groups[group].again }
 
 // Of returns the judgment of an instance by its ID; one that is not in the snapshot has an empty

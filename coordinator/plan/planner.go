@@ -12,8 +12,8 @@ import (
 // their load and in which all is well: while nothing but numbers changes there, and none of their
 // deciders asked to be woken, only what the load asks for is judged again.
 type Planner struct {
-	// Unencoded leaves out the values of statuses: see Action.Status. It is for worlds that keep records
-	// as they are.
+	// Unencoded leaves out the values of statuses: see Action.Status. It is for simulations, which
+	// keep records as they are.
 	Unencoded bool
 
 	shard  Snapshot          // of the last plan, without its groups
@@ -110,8 +110,8 @@ func (k *Planner) again(s *Snapshot, g *Group, now time.Time) *draft {
 // stands reports whether all that was decided but the size would be decided again.
 func (d *draft) stands(g *Group, now time.Time) bool {
 	was, is := &d.g.Spec, &g.Spec
-	return g.OnlyNumbers && g.untroubled() && (d.next.IsZero() || now.Before(d.next)) && len(g.Instances) == len(d.members) &&
-		d.members[0].Instance == &g.Instances[0] && is.InForce() && is.Modified == was.Modified &&
+	return g.OnlyNumbers && g.untroubled() && (d.next.IsZero() || now.Before(d.next)) &&
+		len(g.Instances) == len(d.members) && d.members[0].Instance == &g.Instances[0] && is.InForce() && is.Modified == was.Modified &&
 		is.StaticModified == was.StaticModified && d.spec.Size == is.Group.SizeAt(g.Status.Record.Scale, now)
 }
 

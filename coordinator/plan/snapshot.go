@@ -145,9 +145,9 @@ type Group struct {
 	// Unreadable is why a record of the group cannot be read; "" if all can. If it is set, nothing
 	// is decided for the group.
 	Unreadable string
-	// OnlyNumbers: nothing has changed since the last snapshot of the group but numbers: those of
-	// reports, of metrics from outside, of the wish in its status, and how often Lists showed what
-	// they had shown. Its instances are in the same memory.
+	// OnlyNumbers: nothing has changed since the last snapshot of the group but numbers: in reports,
+	// from outside, in the wish of its status, and how often Lists showed what they had shown. Its
+	// instances are in the same memory.
 	OnlyNumbers bool
 	Spec        Spec
 	Turn        store.Revision // of the group's key below turns/: see Turns

@@ -20,9 +20,9 @@ type database struct {
 	unheard  bool          // gateways do not see that leases end
 }
 
-// cell is a key with the record that its value was last decoded to. A report, and a status with new
-// numbers, has no value until one is asked for: worlds write them far more often than anything reads
-// their bytes.
+// cell is a key with the record that its value was last decoded to. A report, and a status that the
+// leader wrote, has no value until one is asked for: worlds write them far more often than anything
+// reads their bytes.
 type cell struct {
 	kv     store.KV
 	record any // a pointer to a store.Versioned

@@ -237,7 +237,8 @@ func (a *agent) tellLoad() {
 	a.reported = a.w.putReport(a.reportKey, &rec)
 }
 
-// loads are reports of a group that are written together: the leader is told of all of them at once.
+// loads are reports of a group that are written together: the leader is told of all of them at
+// once.
 type loads struct {
 	cache.Loads
 	last measured
@@ -255,7 +256,7 @@ func (w *World) newLoads(group string, most int) *loads {
 	}}
 }
 
-// joins writes the report with those of others, if nothing but the load is new in it. It uses up as
+// joins writes the report together with others, if nothing but the load is new in it. It uses up as
 // much chance as a report for itself does.
 func (a *agent) joins(l *loads) bool {
 	if l == nil || a.reported == nil || !a.tells() {

@@ -51,7 +51,8 @@ type term struct {
 	wakes     alarm         // the next step, for a plan
 }
 
-// batch is what one commit changed: some keys, or the report of an agent. Loads are as many commits.
+// batch is what one commit changed: some keys, or the report of an agent. Loads are as many
+// commits.
 type batch struct {
 	events []change
 	report *store.Versioned[store.Report]

@@ -406,7 +406,8 @@ func (c *Cloud) listed(shard string) []provider.Machine {
 
 // asListed reports whether nothing has changed since the last List.
 func (c *Cloud) asListed(shard string, now time.Time) bool {
-	if len(c.last) == 0 || len(c.last) != len(c.inOrder) || len(c.ghosts) > 0 || c.world.Leaving != nil || c.world.Address != nil {
+	if len(c.last) == 0 || len(c.last) != len(c.inOrder) || len(c.ghosts) > 0 || c.world.Leaving != nil ||
+		c.world.Address != nil {
 		return false
 	}
 	for i, m := range c.inOrder {
