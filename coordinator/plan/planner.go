@@ -111,8 +111,9 @@ func (k *Planner) again(s *Snapshot, g *Group, now time.Time) *draft {
 func (d *draft) stands(g *Group, now time.Time) bool {
 	was, is := &d.g.Spec, &g.Spec
 	return g.OnlyNumbers && g.untroubled() && (d.next.IsZero() || now.Before(d.next)) &&
-		len(g.Instances) == len(d.members) && d.members[0].Instance == &g.Instances[0] && is.InForce() && is.Modified == was.Modified &&
-		is.StaticModified == was.StaticModified && d.spec.Size == is.Group.SizeAt(g.Status.Record.Scale, now)
+		len(g.Instances) == len(d.members) && d.members[0].Instance == &g.Instances[0] &&
+		is.InForce() && is.Modified == was.Modified && is.StaticModified == was.StaticModified &&
+		d.spec.Size == is.Group.SizeAt(g.Status.Record.Scale, now)
 }
 
 // again writes the numbers of the wish, if anything else is as it should be; false if it is not.

@@ -10,9 +10,10 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
-var pastsFlag = flag.Int("pasts", 6, "how many random pasts TestShortcutsChangeNothing plays")
+var pastsFlag = flag.Int("pasts", tier.Pick(4, 60), "how many random pasts TestShortcutsChangeNothing plays")
 
 // The shortcuts of a world leave every decision as it is: the same entries at the same times, and
 // the same records at the same revisions. Each plan is the one that is made from nothing.
