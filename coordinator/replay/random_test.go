@@ -90,8 +90,10 @@ func randomGroup(r *rand.Rand, i int) store.Group {
 func randomScale(r *rand.Rand, size int) *store.ScaleSpec {
 	s := &store.ScaleSpec{Min: new(1 + r.IntN(3)), Max: 2 * size}
 	for _, t := range []store.ScaleTarget{
-		{Metric: store.MetricCPU, Value: 60}, {Metric: store.MetricNetwork, Value: 5},
-		{Metric: store.MetricMemory, Value: 60}, {From: "queue", Value: 100},
+		{Metric: store.MetricCPU, Value: 60},
+		{Metric: store.MetricNetwork, Value: 5},
+		{Metric: store.MetricMemory, Value: 60},
+		{From: "queue", Value: 100},
 	} {
 		if t.Metric == store.MetricCPU || r.IntN(4) == 0 {
 			s.Targets = append(s.Targets, t)
