@@ -84,6 +84,10 @@ func (d *status) statusAction(st *store.Status) Action {
 }
 
 func (d *status) write(old, st *store.Status) {
+	if d.unencoded && st.Accepted != nil { // it must not keep this snapshot, and through that the one before
+		accepted := *st.Accepted
+		st.Accepted = &accepted
+	}
 	a := d.statusAction(st)
 	if !d.g.Status.Present() {
 		a.Writes = append(a.Writes, forgetEarlier(d.s.Keys, d.g.Name)...)
