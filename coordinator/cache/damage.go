@@ -237,6 +237,9 @@ func (c *Content) Uncounted(group string, known int) int {
 		return 0
 	}
 	missing := *status.Records - len(c.ByGroup[group]) - known
+	if missing <= 0 { // nearly always; notes only make it fewer
+		return 0
+	}
 	for _, n := range c.GoneIn[group] {
 		if n.Modified > status.Counted {
 			missing--
