@@ -292,7 +292,8 @@ func TestASlotWaitsOnUnderAnotherLeader(t *testing.T) {
 	w.begin()
 	w.pass(0)
 	w.step()
-	if sl := read[store.Slot](w, w.keys.Slot(w.group, 0)).Record; len(sl.Failures) != 2 || sl.Flapping != 1 || sl.Retry == nil {
+	sl := read[store.Slot](w, w.keys.Slot(w.group, 0)).Record
+	if len(sl.Failures) != 2 || sl.Flapping != 1 || sl.Retry == nil {
 		t.Fatalf("the second failure makes it %+v", sl)
 	}
 	for _, c := range []struct {

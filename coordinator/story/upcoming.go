@@ -60,14 +60,11 @@ func upgradeUpcoming(i store.Instance) []Upcoming {
 			What: "the upgrade of agents stops, unless the agent of " + i.ID + " has answered",
 		}}
 	}
-	return []Upcoming{{
-		At: u.Timer.Start.Add(u.Within.D()), Rule: "PROV-7",
-		What: fmt.Sprintf("the agent of %s has proved %s, if it stays connected and healthy", i.ID, reason.OneLine(u.Version)),
-	}, {
-		At: u.Timer.End(), Rule: "PROV-7",
-		What: fmt.Sprintf("the upgrade of agents stops, unless the agent of %s has proved %s", i.ID,
-			reason.OneLine(u.Version)),
-	}}
+	proves := "the agent of " + i.ID + " has proved " + reason.OneLine(u.Version)
+	return []Upcoming{
+		{At: u.Timer.Start.Add(u.Within.D()), What: proves + ", if it stays connected and healthy", Rule: "PROV-7"},
+		{At: u.Timer.End(), What: "the upgrade of agents stops, unless " + proves, Rule: "PROV-7"},
+	}
 }
 
 // SlotUpcoming returns the upcoming decisions of a flapping slot.

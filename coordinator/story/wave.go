@@ -57,8 +57,8 @@ func unblockWave(group string, b *store.Blocked) Remedies {
 	another := Advise("leasehold group edit " + group + ", for another agent.version")
 	switch b.Kind {
 	case store.BlockedByNoRelease:
-		next := Advise("put the agent and its .sig (leasehold upgrade sign) into the directory of the coordinators' --agents, " +
-			"and restart them one after the other")
+		next := Advise("put the agent and its .sig (leasehold upgrade sign) into the directory of the coordinators' " +
+			"--agents, and restart them one after the other")
 		if b.Of.Name == store.AgentAuto {
 			return next
 		}
