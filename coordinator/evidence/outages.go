@@ -93,7 +93,7 @@ func (e *Evidence) hasMade(rec store.Instance) bool {
 // refuses reports whether a provider refuses a call whatever its template is.
 func refuses(err error) bool {
 	kind := provider.KindOf(err)
-	return err != nil && (kind == provider.Throttled || kind == provider.Credentials)
+	return kind == provider.Throttled || kind == provider.Credentials
 }
 
 // unexplained reports whether either the template or the provider may be why a call failed.

@@ -72,6 +72,12 @@ func TestOutages(t *testing.T) {
 		{list, nil, throttled.Error(), 1, true},
 		{remove, throttled, throttled.Error(), 2, true},
 		{remove, nil, "", 0, true},
+		{list, broken, "broken", 0, false},
+		{remove, throttled, "broken", 1, false}, // the earlier one counts
+		{list, broken, "broken", 2, true},
+		{remove, throttled, "broken", 3, false}, // both last
+		{list, nil, throttled.Error(), 3, false},
+		{remove, nil, "", 0, true},
 	} {
 		w.pass(since)
 		w.takeAll()
