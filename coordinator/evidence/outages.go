@@ -17,7 +17,8 @@ const callsStand = 2 * time.Minute
 // and it does not make machines of templates of which it has made some. Zero: there is none.
 type outages struct{ lists, calls, creations plan.Outage }
 
-// at returns the outage at a time: of several one that lasts, and of these the one that began first.
+// at returns the outage at a time: of several one that lasts, and of these the one that began
+// first.
 func (o outages) at(now time.Time) (out plan.Outage) {
 	for _, other := range []plan.Outage{o.lists, o.calls, o.creations} {
 		switch over := !other.Until.IsZero() && !now.Before(other.Until); {

@@ -265,8 +265,8 @@ func (d *budget) mayDelete(what task, m *member) bool { return d.allowsDeletion(
 func (d *budget) mayGiveWay(what task, m *member) bool { return d.allowsDeletion(what, m, true) }
 
 // mayDeletePlanned is mayDelete for planned work, which waits for busy ones even if the member has
-// failed: a roll takes such a member only if nothing heals it, and a group that shrinks needs no other
-// in its place (HEAL-9).
+// failed: a roll takes such a member only if nothing heals it, and a group that shrinks needs no
+// other in its place (HEAL-9).
 func (d *budget) mayDeletePlanned(what task, m *member) bool { return d.allowsDeletion(what, m, false) }
 
 func (d *budget) allowsDeletion(what task, m *member, heals bool) bool {

@@ -226,9 +226,9 @@ func TestARollOfTheFailedWaitsForTheBusy(t *testing.T) {
 	}
 }
 
-// A group that shrinks, and one on demand that is too old, wait for what the busy use of max_deleting,
-// also with an instance that has failed: none takes its place, so nothing is healed. An order does
-// not wait, nor does the room that a failed instance needs.
+// A group that shrinks, and one on demand that is too old, wait for what the busy use of
+// max_deleting, also with an instance that has failed: none takes its place, so nothing is healed.
+// An order does not wait, nor does the room that a failed instance needs.
 //
 // proves BUSY-1, HEAL-7, HEAL-8, HEAL-9
 func TestWhoUsesTheBudgetOfTheBusy(t *testing.T) {

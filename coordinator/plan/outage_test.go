@@ -132,7 +132,7 @@ func TestAnOutageIsNoStall(t *testing.T) {
 }
 
 // The deadline starts over after an outage, and again after each. All in all a roll may stand for
-// twice its deadline while its provider works; progress and a pause begin the count anew.
+// twice its deadline while its provider works; after progress or a pause the count starts over.
 //
 // proves ROLL-4
 func TestOutagesThatComeBackOnlyLengthenTheDeadline(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// There is no machine on standby: a group has as many as it wants, each in a slot, and makes another
-// one when it is needed, not before.
+// There is no machine on standby: a group has as many as it wants, each in a slot, and makes
+// another one when it is needed, not before.
 //
 // proves WARM-1
 func TestEachMachineIsMadeWhenItIsNeeded(t *testing.T) {

@@ -47,8 +47,8 @@ func InstanceUpcoming(i store.Instance) []Upcoming {
 	return all
 }
 
-// upgradeUpcoming returns when an instance's agent has proved the version that it was offered, at the
-// earliest, and when the upgrade stops because of it (PROV-7).
+// upgradeUpcoming returns when an instance's agent has proved the version that it was offered, at
+// the earliest, and when the upgrade stops because of it (PROV-7).
 func upgradeUpcoming(i store.Instance) []Upcoming {
 	u := i.Upgrade
 	switch {
