@@ -265,6 +265,8 @@ type Rollout struct {
 	Total    int       `json:"total"`
 	Progress time.Time `json:"progress"`         // when the last one became so
 	Stalls   *Timer    `json:"stalls,omitempty"` // without progress until then it is stalled
+	// Stood is how long it has made no progress, outages of its provider apart, before Stalls began.
+	Stood Duration `json:"stood,omitempty"`
 	// Why it is stalled, in fields and as text; Stalled is "" if it is not.
 	StalledCause Cause  `json:"stalled_cause,omitzero"`
 	Stalled      string `json:"stalled,omitempty"`

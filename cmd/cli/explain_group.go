@@ -195,8 +195,9 @@ func groupClauses(sc *scene, g group) []string {
 	held, turns := len(story.Merge(on.Blocked)), len(story.Merge(on.Turns))
 	add(held > 0, "%s", counted(held, "thing is held back", "things are held back"))
 	if r := on.Roll; r != nil && !r.Halted() {
-		add(true, "rolling, %d of %d done", r.Done, r.Total)
+		add(true, "rolling, %d of %d done%s", r.Done, r.Total, story.RollProves(r.Rollout, sc.now))
 	}
+	add(story.WaveNow(st) != "", "%s", story.WaveNow(st))
 	add(on.Outdated > 0, "%s outdated", isAre(on.Outdated))
 	add(turns > 0 && len(all) == 0, "%s", counted(turns, "item waits for its turn", "items wait for their turn"))
 	for _, p := range on.Phases {

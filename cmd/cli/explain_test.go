@@ -350,3 +350,49 @@ func TestWhatWasHeardHasNoRevision(t *testing.T) {
 		}
 	}
 }
+
+// While an upgrade of agents or a roll proves a version there is something to do: explain says what
+// it waits for, and until when.
+//
+// proves REC-15, PROV-7, ROLL-5
+func TestExplainOfAGroupThatProvesAVersion(t *testing.T) {
+	rests := store.Timer{Start: noon, For: store.Duration(3 * time.Minute)}
+	for name, c := range map[string]struct {
+		status  func(*store.Status)
+		upgrade *store.AgentUpgrade // of its first agent
+		answer  string
+		next    string
+	}{
+		"agents": {
+			func(st *store.Status) { st.Agents = &store.AgentWave{Version: "v2", Done: 1, Of: 3} },
+			&store.AgentUpgrade{
+				Version: "v2", Installed: true, Within: store.Duration(2 * time.Minute),
+				Timer: store.Timer{Start: noon, For: store.Duration(5 * time.Minute)},
+			},
+			"1 of 3 agents is of v2, the next follows when the one before it has proved the version",
+			"the agent of web-0-a has proved v2, if it stays connected and healthy (PROV-7)",
+		},
+		"canaries": {
+			func(st *store.Status) {
+				st.Rollout = &store.Rollout{Template: "t2", Done: 1, Total: 3, Canary: 1, Canaries: []int{0}, Rests: &rests}
+			}, nil,
+			"rolling, 1 of 3 done: its canaries are to stay healthy for another 3m", "the roll goes on",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.serve()
+			st := statusOf(webGroup(3), w.put(store.KindGroups, "web", webGroup(3)), 3)
+			c.status(&st)
+			w.put(store.KindStatus, "web", st)
+			w.put(store.KindInstances, "web-0-a", store.Instance{
+				Schema: store.Schema, ID: "web-0-a", Group: "web", Managed: true, Phase: store.Running, Since: noon,
+				Created: noon, Spec: webGroup(3).InstanceSpec(), Upgrade: c.upgrade,
+			})
+			out := w.must("explain", "web")
+			if !strings.Contains(out, c.answer) || !strings.Contains(out, c.next) || strings.Contains(out, "nothing to do") {
+				t.Errorf("explain says:\n%s", out)
+			}
+		})
+	}
+}

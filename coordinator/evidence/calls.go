@@ -72,6 +72,7 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 	e.finish(rec.ID, func(w *observed) {
 		now := e.cfg.Now()
 		e.seeAnswer(rec.Spec.Provider, err)
+		e.seeCreation(rec, err)
 		// A call that may still take effect ties the ID to its zone: in another zone it could make a
 		// second machine.
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)

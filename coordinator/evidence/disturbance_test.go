@@ -133,7 +133,7 @@ func TestChangesThatSayTheSame(t *testing.T) {
 // eyes runs for the whole. Without a leader only the progress of a roll and the doubt in a template
 // stand still.
 //
-// proves SAFE-13, ROLL-5
+// proves SAFE-13, ROLL-5, FLAP-6
 func TestTimersFoundByANewLeader(t *testing.T) {
 	timer := func(ago time.Duration) *store.Timer {
 		return &store.Timer{Start: epoch.Add(-ago), For: store.Duration(10 * time.Minute)}

@@ -121,6 +121,7 @@ func New(cfg Config) *Evidence {
 type observed struct {
 	group        string
 	provider     string
+	template     string
 	phase        store.Phase
 	phaseStart   time.Time
 	restart      string // token of the restart in the record

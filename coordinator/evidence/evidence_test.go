@@ -143,7 +143,7 @@ func TestBorn(t *testing.T) {
 // A new leader takes what remains of the timers in records, never more than their duration; those
 // that begin in its time run in full. A roll's timer stands still without a leader.
 //
-// proves SAFE-13
+// proves SAFE-13, FLAP-6
 func TestTimersOfRecords(t *testing.T) {
 	w := newWorld(t)
 	begun := func(ago time.Duration) *store.Timer {

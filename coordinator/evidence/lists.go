@@ -18,96 +18,37 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	o := e.outages[name]
 	o.lists = plan.Outage{}
 	e.setOutages(name, o)
-	byID := e.placesIn(machines)
-	several := map[string][]int{} // machines of an instance that has more than one
-	foreign := map[string][]int{} // machines that the provider did not make
-	for i := range byID.unordered() {
-		id := machines[i].Instance
-		if machines[i].Foreign {
-			foreign[id] = append(foreign[id], i)
-			continue
-		}
-		if first, more := byID.add(id, i); more {
-			if several[id] == nil {
-				several[id] = []int{first}
-			}
-			several[id] = append(several[id], i)
-		}
-	}
-	wrong := sync.OnceValue(func() bool { return e.disproved(name, &byID, foreign) })
+	l := e.byInstance(machines)
+	wrong := sync.OnceValue(func() bool { return e.disproved(name, &l) })
 	recorded, poll := 0, c.Shard.Record.Settings.ProviderPoll.D() // machines that have a record
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) {
 			continue
 		}
-		at, there := byID.find(id, w.place)
-		if w.place = at; there && several[id] != nil {
-			at = own(several[id], machines, c.Instances[id].Record.Ref, c.Joined[id].Record)
-		}
-		if there {
+		if l.again(id, w, begun, poll) {
 			recorded++
-		}
-		if there && len(several) == 0 && len(foreign) == 0 && w.listedAgain(&machines[at], begun, poll) {
 			continue
 		}
-		old := w.sighting
-		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
-		if there {
-			m, joined := &machines[at], c.Joined[id].Record
-			now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
-			now.BootID = m.BootID
-			if now.Down && m.Why != "" {
-				now.State += " (" + m.Why + ")"
-			}
-			now.Copies = copies(several[id], at, machines, joined)
-			if anothers(m, joined) {
-				now.Down, now.Address = false, "" // it says nothing about the machine that registered
-				now.State += " (another call's machine)"
-			}
+		now := l.sighting(id, w, begun, c)
+		if now.Listed {
+			recorded++
 		}
-		for _, i := range foreign[id] {
-			now.Copies = append(now.Copies, plan.Copy{Ref: machines[i].Ref})
-		}
-		slices.SortFunc(now.Copies, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
-		if begun.Before(w.copiesFrom) {
-			now.Copies = nil
-		}
-		// two boots do not confirm each other
-		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
-			(!now.Down || old.BootID == now.BootID)
-		now.Since = old.Since
-		switch {
-		case !same:
-			w.counted, now.Since = begun, begun
-		case begun.Sub(w.counted) < poll:
-			now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
-		default:
-			now.Times, w.counted = old.Times+1, begun
-		}
-		if !there && !wrong() {
-			now.Sure = old.Sure + now.Times - old.Times
-			if !same {
-				now.Sure = 1
-			}
-		}
-		if old.Begun.IsZero() && w.phase == store.Stopping && w.works() {
-			w.calls.PutOff = e.cfg.Now() // it could not be asked for a restart before
-			w.version++
-		}
-		w.sighting = now
-		w.lists++
-		if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
-			w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
-			e.dirty[w.group] = true
-		}
+		e.seeSighting(w, now, poll, wrong)
 	}
 	if len(e.instances) != len(c.Instances) {
 		recorded = 0 // not all that was seen has a record still
 	}
-	e.listExtras(name, machines, byID, recorded, c)
+	e.listExtras(name, l, recorded, c)
 	e.listForeign(name, machines, c)
 	e.mu.Unlock()
 	e.cfg.Wake()
+}
+
+// again records that the List shows the only machine of an instance as the last one did.
+func (l *listing) again(id string, w *observed, begun time.Time, poll time.Duration) bool {
+	at, there := l.find(id, w.place)
+	w.place = at
+	return there && len(l.several) == 0 && len(l.foreign) == 0 && w.listedAgain(&l.machines[at], begun, poll)
 }
 
 // listedAgain records that a List shows the one machine of an instance up and as it was in the last
@@ -127,23 +68,88 @@ func (w *observed) listedAgain(m *provider.Machine, begun time.Time, poll time.D
 	return true
 }
 
+// seeSighting records what a List shows of an instance, and has its group be planned if that may
+// matter.
+func (e *Evidence) seeSighting(w *observed, now plan.Sighting, poll time.Duration, wrong func() bool) {
+	old := w.sighting
+	same := w.seenAgain(&now, poll, wrong)
+	if old.Begun.IsZero() && w.phase == store.Stopping && w.works() {
+		w.calls.PutOff = e.cfg.Now() // it could not be asked for a restart before
+		w.version++
+	}
+	w.sighting = now
+	w.lists++
+	if !same || now.Address != old.Address || len(now.Copies)+len(old.Copies) > 0 || now.Down || !now.Listed ||
+		w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
+		e.dirty[w.group] = true
+	}
+}
+
+// seenAgain counts how often, and since when, Lists have shown the same of an instance, and reports
+// whether this one does. Its absence counts for sure if the List is not wrong about another one.
+func (w *observed) seenAgain(now *plan.Sighting, poll time.Duration, wrong func() bool) (same bool) {
+	old := &w.sighting
+	// two boots do not confirm each other
+	same = !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
+		(!now.Down || old.BootID == now.BootID)
+	now.Since = old.Since
+	switch {
+	case !same:
+		w.counted, now.Since = now.Begun, now.Begun
+	case now.Begun.Sub(w.counted) < poll:
+		now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
+	default:
+		now.Times, w.counted = old.Times+1, now.Begun
+	}
+	if !now.Listed && !wrong() {
+		now.Sure = old.Sure + now.Times - old.Times
+		if !same {
+			now.Sure = 1
+		}
+	}
+	return same
+}
+
 // listing finds the machines of a List by their instance. Nearly every List comes in the order of
 // instances, and most of a List is where it was in the last one.
 type listing struct {
 	machines []provider.Machine
-	places   map[string]int // nil: they are in order
+	places   map[string]int   // nil: they are in order
+	several  map[string][]int // machines of an instance that has more than one
+	foreign  map[string][]int // machines that the provider did not make
 }
 
-// placesIn returns where each machine of a List is; of two with one name, the last. The caller adds
-// them.
-func (e *Evidence) placesIn(machines []provider.Machine) listing {
-	for i := range machines {
-		if machines[i].Foreign || i > 0 && machines[i-1].Instance >= machines[i].Instance {
-			clear(e.places)
-			return listing{machines, e.places}
+// byInstance returns the machines of a List by their instance: of two with one name, the last.
+func (e *Evidence) byInstance(machines []provider.Machine) listing {
+	l := listing{machines: machines, several: map[string][]int{}, foreign: map[string][]int{}}
+	if !ordered(machines) {
+		clear(e.places)
+		l.places = e.places
+	}
+	for i := range l.unordered() {
+		id := machines[i].Instance
+		if machines[i].Foreign {
+			l.foreign[id] = append(l.foreign[id], i)
+			continue
+		}
+		if first, more := l.add(id, i); more {
+			if l.several[id] == nil {
+				l.several[id] = []int{first}
+			}
+			l.several[id] = append(l.several[id], i)
 		}
 	}
-	return listing{machines: machines}
+	return l
+}
+
+// ordered reports whether machines are in the order of their instances, one for each.
+func ordered(machines []provider.Machine) bool {
+	for i := range machines {
+		if machines[i].Foreign || i > 0 && machines[i-1].Instance >= machines[i].Instance {
+			return false
+		}
+	}
+	return true
 }
 
 // unordered returns the machines if they are to be added: else each has an instance of its own.
@@ -159,6 +165,42 @@ func (l *listing) add(id string, at int) (other int, more bool) {
 	other, more = l.places[id]
 	l.places[id] = at
 	return other, more
+}
+
+// sighting returns what the List shows of an instance, and remembers where its machine is.
+func (l *listing) sighting(id string, w *observed, begun time.Time, c *cache.Content) plan.Sighting {
+	at, there := l.find(id, w.place)
+	w.place = at
+	s := plan.Sighting{Begun: begun, Listed: there, Times: 1}
+	if there {
+		l.describe(&s, id, at, c)
+	}
+	for _, i := range l.foreign[id] {
+		s.Copies = append(s.Copies, plan.Copy{Ref: l.machines[i].Ref})
+	}
+	slices.SortFunc(s.Copies, func(a, b plan.Copy) int { return cmp.Compare(a.Ref, b.Ref) })
+	if begun.Before(w.copiesFrom) {
+		s.Copies = nil
+	}
+	return s
+}
+
+// describe adds the machine of an instance to what is shown of it, and its other machines.
+func (l *listing) describe(s *plan.Sighting, id string, at int, c *cache.Content) {
+	joined := c.Joined[id].Record
+	if l.several[id] != nil {
+		at = own(l.several[id], l.machines, c.Instances[id].Record.Ref, joined)
+	}
+	m := &l.machines[at]
+	s.Down, s.State, s.Ref, s.Address, s.BootID = m.State.Down(), string(m.State), m.Ref, m.Address, m.BootID
+	if s.Down && m.Why != "" {
+		s.State += " (" + m.Why + ")"
+	}
+	s.Copies = copies(l.several[id], at, l.machines, joined)
+	if anothers(m, joined) {
+		s.Down, s.Address = false, "" // it says nothing about the machine that registered
+		s.State += " (another call's machine)"
+	}
 }
 
 // find returns where the machine of an instance is. It may be where it was.
@@ -236,12 +278,12 @@ func (e *Evidence) listedBy(name string, w *observed) bool {
 
 // disproved reports whether a List misses a machine whose agent has an open stream: then the
 // absence of others proves little.
-func (e *Evidence) disproved(name string, byID *listing, foreign map[string][]int) bool {
+func (e *Evidence) disproved(name string, l *listing) bool {
 	for id, w := range e.instances {
 		if !e.listedBy(name, w) || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
 			continue
 		}
-		if _, there := byID.find(id, w.place); !there && foreign[id] == nil {
+		if _, there := l.find(id, w.place); !there && l.foreign[id] == nil {
 			return true
 		}
 	}
@@ -251,16 +293,15 @@ func (e *Evidence) disproved(name string, byID *listing, foreign map[string][]in
 // listExtras records machines that have our tag and no record, and since when. recorded is how many
 // are known to have one. The content is newer than the list: a record is created before its machine
 // and deleted after it.
-func (e *Evidence) listExtras(name string, machines []provider.Machine, byID listing, recorded int,
-	c *cache.Content,
-) {
+func (e *Evidence) listExtras(name string, l listing, recorded int, c *cache.Content) {
 	for id, x := range e.extras {
-		if _, there := byID.find(id, 0); x.Provider == name && (!there || e.recorded(c, id)) {
+		if _, there := l.find(id, 0); x.Provider == name && (!there || e.recorded(c, id)) {
 			e.dropExtra(x)
 			e.recheck[x.Group] = true
 			e.markOrders(c, c.ToInstance[id])
 		}
 	}
+	machines := l.machines
 	if recorded == len(machines) {
 		machines = nil // nearly always
 	}

@@ -13,33 +13,22 @@ import (
 // calls that fail for another reason.
 const callsStand = 2 * time.Minute
 
-// outages are the outages of one provider: its Lists fail, and the calls for its instances are
-// refused. Zero: there is none.
-type outages struct{ lists, calls plan.Outage }
+// outages are the outages of one provider: its Lists fail, the calls for its instances are refused,
+// and it does not make machines of templates of which it has made some. Zero: there is none.
+type outages struct{ lists, calls, creations plan.Outage }
 
-// at returns the outage at a time: of two the one that lasts, or else the one that began first.
-func (o outages) at(now time.Time) plan.Outage {
-	lists, calls := o.lists, o.calls
-	if !now.Before(calls.Until) {
-		calls = plan.Outage{}
+// at returns the outage at a time: of several one that lasts, and of these the one that began
+// first.
+func (o outages) at(now time.Time) (out plan.Outage) {
+	for _, other := range []plan.Outage{o.lists, o.calls, o.creations} {
+		switch over := !other.Until.IsZero() && !now.Before(other.Until); {
+		case over || other.Since.IsZero():
+		case out.Since.IsZero() || other.Lasts(now) && !out.Lasts(now),
+			other.Lasts(now) == out.Lasts(now) && other.Since.Before(out.Since):
+			out = other
+		}
 	}
-	switch {
-	case calls.Since.IsZero():
-		return lists
-	case lists.Since.IsZero():
-		return calls
-	case lists.Lasts(now) != calls.Lasts(now):
-		return pick(lists.Lasts(now), lists, calls)
-	default:
-		return pick(calls.Since.Before(lists.Since), calls, lists)
-	}
-}
-
-func pick(first bool, a, b plan.Outage) plan.Outage {
-	if first {
-		return a
-	}
-	return b
+	return out
 }
 
 // NotListed records that a List failed. That proves nothing about machines, but it shows that the
@@ -61,24 +50,65 @@ func (e *Evidence) NotListed(name string, begun time.Time, err error) {
 
 // seeAnswer records the answer to a call for an instance. Throttling and refused credentials do not
 // depend on the template. An error without a known meaning may depend on it, so it neither begins
-// an outage nor ends one. The caller holds e.mu.
+// an outage of calls nor ends one. The caller holds e.mu.
 func (e *Evidence) seeAnswer(name string, err error) {
-	o, now := e.outages[name], e.cfg.Now()
-	kind := provider.KindOf(err)
+	o := e.outages[name]
 	switch {
-	case err != nil && kind == provider.Temporary:
+	case unexplained(err):
 		return
-	case err == nil || kind != provider.Throttled && kind != provider.Credentials:
-		o.calls = plan.Outage{}
+	case refuses(err):
+		e.fails(&o.calls, err)
 	default:
-		if !now.Before(o.calls.Until) {
-			o.calls = plan.Outage{Since: now, Why: err.Error()}
-		}
-		after, _ := provider.RetryAfter(err)
-		o.calls.Last = store.Later(o.calls.Last, now.Add(after)) // by its own words
-		o.calls.Until = store.Later(o.calls.Until, o.calls.Last.Add(callsStand))
+		o.calls = plan.Outage{}
 	}
 	e.setOutages(name, o)
+}
+
+// seeCreation records the answer to a Create. An error without a known meaning shows an outage if
+// the provider has made a machine of the same template: then the template is not why. Any other
+// answer ends that, unless it would be the same for every template. The caller holds e.mu.
+func (e *Evidence) seeCreation(rec store.Instance, err error) {
+	o := e.outages[rec.Spec.Provider]
+	switch {
+	case refuses(err), unexplained(err) && !e.hasMade(rec):
+		return
+	case unexplained(err):
+		e.fails(&o.creations, err)
+	default:
+		o.creations = plan.Outage{}
+	}
+	e.setOutages(rec.Spec.Provider, o)
+}
+
+// hasMade reports whether a provider has made a machine of the template of an instance: the agent
+// of another instance has registered.
+func (e *Evidence) hasMade(rec store.Instance) bool {
+	for id, w := range e.instances {
+		if id != rec.ID && w.template == rec.Template && w.provider == rec.Spec.Provider && w.phase.Registered() {
+			return true
+		}
+	}
+	return false
+}
+
+// refuses reports whether a provider refuses a call whatever its template is.
+func refuses(err error) bool {
+	kind := provider.KindOf(err)
+	return kind == provider.Throttled || kind == provider.Credentials
+}
+
+// unexplained reports whether either the template or the provider may be why a call failed.
+func unexplained(err error) bool { return err != nil && provider.KindOf(err) == provider.Temporary }
+
+// fails begins an outage, or shows that it goes on.
+func (e *Evidence) fails(o *plan.Outage, err error) {
+	now := e.cfg.Now()
+	if !now.Before(o.Until) {
+		*o = plan.Outage{Since: now, Why: err.Error()}
+	}
+	after, _ := provider.RetryAfter(err)
+	o.Last = store.Later(o.Last, now.Add(after)) // by its own words
+	o.Until = store.Later(o.Until, o.Last.Add(callsStand))
 }
 
 // setOutages keeps the outages of a provider. When one turns out to last, or ends after that, the

@@ -72,6 +72,12 @@ func TestOutages(t *testing.T) {
 		{list, nil, throttled.Error(), 1, true},
 		{remove, throttled, throttled.Error(), 2, true},
 		{remove, nil, "", 0, true},
+		{list, broken, "broken", 0, false},
+		{remove, throttled, "broken", 1, false}, // the earlier one counts
+		{list, broken, "broken", 2, true},
+		{remove, throttled, "broken", 3, false}, // both last
+		{list, nil, throttled.Error(), 3, false},
+		{remove, nil, "", 0, true},
 	} {
 		w.pass(since)
 		w.takeAll()
@@ -126,5 +132,68 @@ func TestALongThrottlingIsOneOutage(t *testing.T) {
 	out := w.evidence.Snapshot(w.content, []string{"web"}).Outages["mem"]
 	if !out.Since.Equal(begun) || !out.Lasts(w.now) {
 		t.Errorf("it began at %s, and is %+v", begun, out)
+	}
+}
+
+// Creations that fail without a known meaning are an outage if the provider has made a machine of
+// their template: of another one, the template may be why. Any other answer to a creation ends it,
+// and it ends by itself when no such creation fails any more.
+//
+// proves ROLL-4
+func TestCreationsOfAKnownTemplateShowAnOutage(t *testing.T) {
+	w := newWorld(t)
+	recs := map[string]store.Instance{}
+	place := func(id, template, provider string, phase store.Phase) {
+		rec := w.run("web", id)
+		rec.Template, rec.Spec.Provider, rec.Phase = template, provider, phase
+		w.put(keys.Instance(id), rec)
+		recs[id] = rec
+	}
+	place("made", "good", "mem", store.Running)
+	place("elsewhere", "new", "other", store.Running)
+	place("boots", "new", "mem", store.Booting) // it may never register
+	place("good", "good", "mem", store.Creating)
+	place("new", "new", "mem", store.Creating)
+	w.lead()
+	w.put(keys.Status("rolling"), store.Status{Schema: store.Schema, Group: "rolling", Rollout: &store.Rollout{}})
+	broken, other := errors.New("broken"), errors.New("as broken")
+	const pace = 40 * time.Second // between two of these steps
+	for i, c := range []struct {
+		id    string
+		err   error
+		why   string // of the outage then; "": there is none
+		steps int    // since it began
+		news  bool
+	}{
+		{"new", broken, "", 0, false},
+		{"good", broken, "broken", 0, false},
+		{"new", other, "broken", 1, false},
+		{"good", other, "broken", 2, true},
+		{"good", nil, "", 0, true},
+		{"good", broken, "broken", 0, false},
+		{"new", nil, "", 0, false},
+		{"good", other, "as broken", 0, false},
+		{"new", provider.ErrInvalid, "", 0, false}, // it answers
+		{"good", broken, "broken", 0, false},
+		{"new", other, "broken", 1, false},
+		{"new", other, "broken", 2, false}, // this shows nothing
+		{"new", other, "", 0, false},       // nor is it known for so long
+		{"good", broken, "broken", 0, false},
+		{"good", provider.ThrottledFor(time.Second), "broken", 1, false},
+		{"good", broken, "broken", 2, true},
+	} {
+		w.pass(pace)
+		w.takeAll()
+		w.evidence.Created(recs[c.id], w.now, provider.Machine{}, c.err)
+		out, failing := w.evidence.Snapshot(w.content, []string{"web"}).Outages["mem"]
+		if failing != (c.why != "") || out.Why != c.why {
+			t.Errorf("step %d: the outage is %+v, want %q", i, out, c.why)
+		}
+		if began := w.now.Add(-time.Duration(c.steps) * pace); c.why != "" && !out.Since.Equal(began) {
+			t.Errorf("step %d: the outage is since %s, want %s", i, out.Since, began)
+		}
+		if planned := slices.Contains(w.takeAll(), "rolling"); planned != c.news {
+			t.Errorf("step %d: the group with a roll is planned: %t", i, planned)
+		}
 	}
 }

@@ -261,9 +261,13 @@ func (d *budget) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited
 // ones use of it (BUSY-1).
 func (d *budget) mayDelete(what task, m *member) bool { return d.allowsDeletion(what, m, m.unwanted()) }
 
-// mayDeleteForRoll is mayDelete for a roll, which waits for busy ones too, even to replace a failed
-// member: the roll takes such a member only if nothing heals it, and is planned work all the same.
-func (d *budget) mayDeleteForRoll(what task, m *member) bool { return d.allowsDeletion(what, m, false) }
+// mayGiveWay is mayDelete for a member that works, and whose room a failed one needs (HEAL-8).
+func (d *budget) mayGiveWay(what task, m *member) bool { return d.allowsDeletion(what, m, true) }
+
+// mayDeletePlanned is mayDelete for planned work, which waits for busy ones even if the member has
+// failed: a roll takes such a member only if nothing heals it, and a group that shrinks needs no
+// other in its place (HEAL-9).
+func (d *budget) mayDeletePlanned(what task, m *member) bool { return d.allowsDeletion(what, m, false) }
 
 func (d *budget) allowsDeletion(what task, m *member, heals bool) bool {
 	if !m.goingDown() && !d.traffic.mayLeave(what, m) {

@@ -226,6 +226,70 @@ func TestARollOfTheFailedWaitsForTheBusy(t *testing.T) {
 	}
 }
 
+// A group that shrinks, and one on demand that is too old, wait for what the busy use of
+// max_deleting, also with an instance that has failed: none takes its place, so nothing is healed.
+// An order does not wait, nor does the room that a failed instance needs.
+//
+// proves BUSY-1, HEAL-7, HEAL-8, HEAL-9
+func TestWhoUsesTheBudgetOfTheBusy(t *testing.T) {
+	onDemand := func(r *store.Instance) { r.Managed, r.Slot = false, -1 }
+	for _, c := range []struct {
+		name  string
+		do    func(*world)
+		does  string // once it has room
+		waits bool
+	}{
+		{"a failed one is too many", func(w *world) {
+			w.place("b", 1, store.Running)
+			w.turn("b", false)
+		}, "HEAL-9 b", true},
+		{"a failed one on demand is too old", func(w *world) {
+			w.edit(func(g *store.Group) { g.OnDemandAge = store.Duration(time.Hour) })
+			w.place("b", -1, store.Running, onDemand, old(2*time.Hour))
+			w.turn("b", false)
+		}, "REC-2 b", true},
+		{"one on demand was ordered to go", func(w *world) {
+			w.place("b", -1, store.Running, onDemand, func(r *store.Instance) { r.Condemned = &store.Condemned{By: "ada"} })
+		}, "REC-16 b", false},
+		{"an unready one of a roll is in the way of healing", func(w *world) {
+			w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 2, 1, nil })
+			w.place("d", 1, store.Running, outdated)
+			w.place("b", 1, store.Booting, func(r *store.Instance) { r.Replaces, r.Purpose = "d", store.PurposeRoll })
+			w.turn("a", false)
+		}, "HEAL-8 b", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.asks(func(g *store.Group) { g.Size, g.Budget.MaxDeleting = 1, 1 })
+			w.place("a", 0, store.Running)
+			w.place("c", 0, store.Draining, func(r *store.Instance) {
+				r.Drain = &store.Drain{Token: "t", Rule: "ROLL-1", Timer: w.timerOf(0), Busy: new(w.timerOf(time.Hour))}
+			})
+			w.isBusy("c", true)
+			c.do(w)
+			w.pass(0)
+			if c.waits { // what is sound counts the busy as well
+				w.planIsSound()
+			}
+			goes := func() bool {
+				return slices.ContainsFunc(Compute(w.snapshot(), w.now).Actions, func(a Action) bool {
+					return a.Rule+" "+a.Instance == c.does && a.To == store.Deleting
+				})
+			}
+			blocked := slices.ContainsFunc(w.blockedBy(), func(b store.Blocked) bool {
+				return b.Rule == "HEAL-7" && b.Instance == "b" && b.Kind == store.BlockedByMaxDeleting
+			})
+			if goes() == c.waits || blocked != c.waits {
+				t.Errorf("planned %q, and blocked by %+v", w.briefly(), w.blockedBy())
+			}
+			w.edit(func(g *store.Group) { g.Budget.MaxDeleting = 2 })
+			if !goes() {
+				t.Errorf("with room in max_deleting: planned %q, and blocked by %+v", w.briefly(), w.blockedBy())
+			}
+		})
+	}
+}
+
 func (w *world) timerOf(d time.Duration) store.Timer {
 	return store.Timer{Start: w.now, For: store.Duration(d)}
 }

@@ -41,6 +41,12 @@ func TestAnOutageIsNoStall(t *testing.T) {
 		"a machine is to be created": {
 			fails: time.Hour, stood: over, waits: true, place: func(w *world) { w.place("new", 3, store.Creating) },
 		},
+		"the provider says that the template is wrong": {
+			fails: time.Hour, stood: over, stalls: true, place: func(w *world) {
+				w.place("new", 3, store.Creating)
+				w.knows["new"] = []func(*Instance){func(in *Instance) { in.Calls.WrongTemplate = true }}
+			},
+		},
 		"a machine boots": {
 			fails: time.Hour, stood: over, stalls: true, place: func(w *world) { w.place("new", 3, store.Booting) },
 		},
@@ -121,6 +127,82 @@ func TestAnOutageIsNoStall(t *testing.T) {
 		}
 		if c.fails > 0 && c.stood == over && !c.stalls && d.next.After(w.now.Add(next)) {
 			t.Errorf("%s: planned again only at %s", name, d.next)
+		}
+	}
+}
+
+// The deadline starts over after an outage, and again after each. All in all a roll may stand for
+// twice its deadline while its provider works; after progress or a pause the count starts over.
+//
+// proves ROLL-4
+func TestOutagesThatComeBackOnlyLengthenTheDeadline(t *testing.T) {
+	deadline := store.DefaultGroup().Rollout.ProgressDeadline.D()
+	healthy := func(w *world) { w.place("new", 3, store.Running) }
+	pause := func(w *world) { w.edit(func(g *store.Group) { g.Paused = true }) }
+	resume := func(w *world) { w.edit(func(g *store.Group) { g.Paused = false }) }
+	for name, c := range map[string]struct {
+		works, fails time.Duration // in turn
+		times        int           // how often it fails
+		do           map[time.Duration]func(*world)
+		stood        time.Duration // when it is stalled: without the outages
+	}{
+		"none":                          {works: time.Hour, stood: deadline},
+		"one, at the end":               {works: 9 * time.Minute, fails: 30 * time.Minute, times: 1, stood: 19 * time.Minute},
+		"one, at the beginning":         {works: time.Minute, fails: 30 * time.Minute, times: 1, stood: 11 * time.Minute},
+		"two, just before the deadline": {works: 9 * time.Minute, fails: 3 * time.Minute, times: 2, stood: 20 * time.Minute},
+		"all the time":                  {works: 9 * time.Minute, fails: 3 * time.Minute, times: 99, stood: 20 * time.Minute},
+		"ever so often":                 {works: time.Minute, fails: 2 * time.Minute, times: 99, stood: 20 * time.Minute},
+		"progress in between": {
+			works: 9 * time.Minute, fails: 3 * time.Minute, times: 99, stood: 35 * time.Minute,
+			do: map[time.Duration]func(*world){15 * time.Minute: healthy},
+		},
+		"a pause in between": {
+			works: 9 * time.Minute, fails: 3 * time.Minute, times: 99, stood: 36 * time.Minute,
+			do: map[time.Duration]func(*world){15 * time.Minute: pause, 16 * time.Minute: resume},
+		},
+	} {
+		w := newTestWorld(t)
+		w.noGrace = true
+		w.edit(func(g *store.Group) { g.Size = 4 })
+		for slot, id := range []string{"a", "b", "c"} {
+			w.place(id, slot, store.Running, outdated)
+		}
+		var stood time.Duration // without the outages
+		look := func() *store.Rollout {
+			r := w.drafted().roll.rollout
+			w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, Rollout: r})
+			w.lead.Snapshot(w.everything()) // the deadline is seen to begin
+			return r
+		}
+		look()
+		for phase := 0; w.now.Sub(epoch) < 24*time.Hour; {
+			w.outages = map[string]Outage{}
+			look()
+			begun, fails := w.now, phase%2 == 1
+			length := c.works
+			if fails {
+				length = c.fails
+			} else if phase/2 >= c.times {
+				length = time.Hour
+			}
+			for w.now.Sub(begun) < length {
+				w.now = w.now.Add(time.Minute)
+				if fails {
+					w.outages[cloud] = Outage{Since: begun, Last: w.now, Until: w.now.Add(time.Minute), Why: "broken"}
+				} else if stood += time.Minute; c.do[stood] != nil {
+					c.do[stood](w)
+				}
+				if look().Stalled != "" {
+					break
+				}
+			}
+			if read[store.Status](w, w.keys.Status(w.group)).Record.Rollout.Stalled != "" {
+				break
+			}
+			phase++
+		}
+		if stood != c.stood {
+			t.Errorf("%s: stalled after %s, want %s", name, stood, c.stood)
 		}
 	}
 }

@@ -234,19 +234,18 @@ func (d *removals) removeOnDemand() {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
 			continue
 		}
-		why := motive{store.PurposeAge, m.age.rule, m.age.cause}
+		why, may := motive{store.PurposeAge, m.age.rule, m.age.cause}, d.budget.mayDeletePlanned
 		if c := m.Record.Condemned; c != nil {
-			why = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}
+			why, may = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, d.budget.mayDelete
 		} else if why.rule == "" || m.Record.Protected != "" {
 			d.showDoomed(m)
 			continue
 		} else if d.expiry.tooEarly(m, m.task(store.WorkExpire)) {
 			continue
 		}
-		if !d.budget.mayDelete(m.task(store.WorkRemove), m) {
-			return
+		if may(m.task(store.WorkRemove), m) {
+			d.retire(m, why, store.EffectDeleting, m.facts())
 		}
-		d.retire(m, why, store.EffectDeleting, m.facts())
 	}
 }
 

@@ -163,7 +163,7 @@ func (d *roll) makeRoom(m *member, takesRoom func(*member) bool) string {
 			}
 		}
 	}
-	if young == nil || !d.budget.mayDelete(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
+	if young == nil || !d.budget.mayGiveWay(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
 		return ""
 	}
 	d.settling.release(young, old, motive{
@@ -296,7 +296,7 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
 		return false
 	}
-	if what := m.task(store.WorkRestart); d.budget.overShared(what, m) || !d.budget.mayDeleteForRoll(what, m) {
+	if what := m.task(store.WorkRestart); d.budget.overShared(what, m) || !d.budget.mayDeletePlanned(what, m) {
 		return false
 	}
 	if d.awaitsIdle(m, why) {
@@ -336,7 +336,7 @@ func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.budgetUse(m, b, d.budget.unwell()))
 		return false
 	}
-	if d.budget.overShared(what, m) || !d.budget.mayDeleteForRoll(what, m) {
+	if d.budget.overShared(what, m) || !d.budget.mayDeletePlanned(what, m) {
 		return false
 	}
 	d.healing.removeFirst(m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})

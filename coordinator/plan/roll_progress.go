@@ -95,9 +95,19 @@ func (d *roll) track() {
 	d.stall()
 }
 
+// advance records progress: the deadline begins, with nothing counted towards it.
 func (d *roll) advance() {
-	t := d.timer(d.spec.Rollout.ProgressDeadline.D())
-	d.rollout.Stalls, d.rollout.Stalled, d.rollout.StalledCause = &t, "", store.Cause{}
+	d.rollout.Stood, d.rollout.Stalled, d.rollout.StalledCause = 0, "", store.Cause{}
+	d.beginDeadline()
+}
+
+// beginDeadline begins the deadline, in full also after an outage: what was under way may have been
+// lost. The time without an outage adds up to twice the deadline at most, so that an outage that
+// comes back again and again does not hide a bad template for ever.
+func (d *roll) beginDeadline() {
+	deadline := d.spec.Rollout.ProgressDeadline.D()
+	t := d.timer(max(0, min(deadline, 2*deadline-d.rollout.Stood.D())))
+	d.rollout.Stalls = &t
 }
 
 // follow records a roll's progress. A slot that was done, fails and recovers is no progress.
@@ -112,7 +122,7 @@ func (d *roll) follow(r *store.Rollout) {
 		}
 		d.advance()
 	case r.Stalls == nil && r.Stalled == "":
-		d.advance()
+		d.beginDeadline()
 	}
 	r.Done, r.Most = d.count.done, max(most, done)
 }
@@ -124,14 +134,20 @@ func (d *roll) stall() {
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
 	idle = idle || d.spec.Rollout.Strategy != store.StrategyProactive
 	if idle || d.stages.rests || d.rollRests() || d.budget.waitsForOthers() || d.analysis.waitsForNumber() {
-		r.Stalls = nil
+		r.Stalls, r.Stood = nil, 0
 	}
 	if r.Stalls == nil {
 		return
 	}
+	known := d.g.Due
+	if old := d.g.Status.Record.Rollout; old == nil || old.Stalls == nil || *old.Stalls != *r.Stalls {
+		known = nil // it begins with this plan
+	}
+	due := d.ends(known, store.TimerProgress, r.Stalls)
 	name, out, failing := d.outage()
 	if failing && out.Lasts(d.now) {
-		r.Stalls = nil
+		left := min(store.Duration(max(0, due.Sub(out.Since))), r.Stalls.For) // when it began
+		r.Stood, r.Stalls = r.Stood+r.Stalls.For-left, nil
 		d.block("ROLL-4", task{work: store.WorkRoll}, store.BlockedByOutage, store.BlockedFacts{
 			Name: name, Text: out.Why, Since: out.Since.UTC().Round(0),
 		})
@@ -141,11 +157,7 @@ func (d *roll) stall() {
 	if counts := out.Since.Add(outageCounts); failing && d.now.Before(counts) {
 		d.wake(counts)
 	}
-	known := d.g.Due
-	if old := d.g.Status.Record.Rollout; old == nil || old.Stalls == nil || *old.Stalls != *r.Stalls {
-		known = nil // it begins with this plan
-	}
-	if due := d.ends(known, store.TimerProgress, r.Stalls); d.now.Before(due) {
+	if d.now.Before(due) {
 		d.wake(due)
 		return
 	}
@@ -163,8 +175,8 @@ func (d *roll) stall() {
 const outageLook = 10 * time.Second
 
 // outage returns the outage of a provider of the group because of which the roll cannot make
-// progress. While an instance of the new template has a machine and is not healthy, the template
-// may be the reason as well, and there is none.
+// progress. While an instance of the new template has a machine and is not healthy, or the provider
+// refuses the template, that may be the reason as well, and there is none.
 func (d *roll) outage() (name string, out Outage, failing bool) {
 	if len(d.s.Outages) == 0 || d.blamed() {
 		return "", Outage{}, false
@@ -188,14 +200,14 @@ func (d *roll) outage() (name string, out Outage, failing bool) {
 
 // tests reports whether a member shows how the new template works: it has a machine, and it is not
 // healthy and up to date. A machine that the provider is still to create or restart shows nothing,
-// and neither does one that is dead or lost.
+// unless the provider says that the template is wrong, and neither does one that is dead or lost.
 func (d *roll) tests(m *member) bool {
 	if !m.Record.Managed || d.outdated(m) || !m.phase.Fills() || m.dead() || m.missed() {
 		return false
 	}
 	switch m.phase {
 	case store.Pending, store.Creating:
-		return false
+		return m.Calls.WrongTemplate
 	case store.Stopping:
 		return m.Record.Restart != nil && m.Record.Restart.Level == store.RestartWorkload
 	default:

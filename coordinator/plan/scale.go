@@ -186,7 +186,7 @@ func (d *sizing) scaleDown() {
 			if m.touched {
 				return // the rest on the next cache
 			}
-			if !d.budget.mayDelete(m.task(store.WorkScaleDown), m) {
+			if !d.budget.mayDeletePlanned(m.task(store.WorkScaleDown), m) {
 				return
 			}
 			d.retire(m, motive{store.PurposeSize, "HEAL-9", store.Cause{

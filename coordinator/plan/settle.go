@@ -183,7 +183,11 @@ func (d *settling) keeper(sl *slot, good []*member) *member {
 
 // release retires a member whose place another member keeps. That member is part of the evidence.
 func (d *settling) release(m, keep *member, why motive, what store.EffectKind) *Action {
-	if m.touched || !d.budget.mayDelete(m.task(store.WorkRemove), m) {
+	may := d.budget.mayDelete
+	if why.purpose == store.PurposeRoom {
+		may = d.budget.mayGiveWay
+	}
+	if m.touched || !may(m.task(store.WorkRemove), m) {
 		return nil
 	}
 	facts := append(slices.Clone(m.facts()),

@@ -272,3 +272,40 @@ func TestWhichSlotsAreGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// What a slot has counted, and how long it waits, is in its record: another leader counts on, and
+// waits for what is left.
+//
+// proves FLAP-6, ELECT-3
+func TestASlotWaitsOnUnderAnotherLeader(t *testing.T) {
+	w := newTestWorld(t)
+	w.noGrace = true
+	w.edit(func(g *store.Group) {
+		g.Size, g.Flap.Failures = 1, 2
+		g.Flap.MinDelay, g.Flap.MaxDelay = store.Duration(10*time.Minute), store.Duration(time.Hour)
+	})
+	w.place("a", 0, store.Running)
+	w.put(w.keys.Slot(w.group, 0), store.Slot{
+		Schema: store.Schema, Group: w.group, Failures: []store.Failure{{At: w.now.Add(-time.Minute), Instance: "z"}},
+	})
+	w.turn("a", false)
+	w.begin()
+	w.pass(0)
+	w.step()
+	sl := read[store.Slot](w, w.keys.Slot(w.group, 0)).Record
+	if len(sl.Failures) != 2 || sl.Flapping != 1 || sl.Retry == nil {
+		t.Fatalf("the second failure makes it %+v", sl)
+	}
+	for _, c := range []struct {
+		pass time.Duration
+		want string
+	}{{4 * time.Minute, ""}, {6*time.Minute - time.Second, ""}, {time.Second, "HEAL-2 +0"}} {
+		w.now = w.now.Add(c.pass)
+		w.served = w.now // a leader was there all the time
+		w.report("a")
+		w.begin()
+		if got := w.briefly(); got != c.want {
+			t.Errorf("%s later: planned %q, want %q: %+v", c.pass, got, c.want, w.blockedBy())
+		}
+	}
+}

@@ -70,7 +70,7 @@ var rollObstacles = map[store.BlockedKind]obstacle{
 			}
 			return "no coordinator serves a signed agent of " + b.Of.Name
 		},
-		until: always("one is run with --downloads, and the agent and its .sig beside it"),
+		until: always("one is run with --downloads and --agents, and the agent and its .sig are in that directory"),
 	},
 	store.BlockedByOldCoordinator: {
 		why: func(b *store.Blocked) string {

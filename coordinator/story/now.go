@@ -133,6 +133,20 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	return lines
 }
 
+// RollProves describes what a roll waits to see before it goes on, and for how long; "" if it does
+// not wait.
+func RollProves(r store.Rollout, now time.Time) string {
+	at := r.RestsTo()
+	if at.IsZero() {
+		return ""
+	}
+	what := "its canaries are"
+	if r.Zone != "" {
+		what = "zone " + r.Zone + " is"
+	}
+	return fmt.Sprintf(": %s to stay healthy for another %s", what, reason.Span(at.Sub(now)))
+}
+
 // stageLines describes how far a roll may go, one line each.
 func stageLines(r *store.Rollout, now time.Time) (lines []string) {
 	var slots []string

@@ -185,6 +185,9 @@ func heldProblem(group string, b Blockage) Problem {
 	if commands := Unblocking([]store.Blocked{b.Blocked}); len(commands) > 0 {
 		p.Remedies = commands
 	}
+	if next := unblockWave(group, &b.Blocked); next != nil {
+		p.Remedies = next
+	}
 	return p
 }
 

@@ -28,6 +28,7 @@ func InstanceUpcoming(i store.Instance) []Upcoming {
 	if d := i.Doomed; d != nil && d.Deadline != nil {
 		all = append(all, Upcoming{At: d.Deadline.End(), What: i.ID + " ends, by the notice", Rule: d.Rule})
 	}
+	all = append(all, upgradeUpcoming(i)...)
 	switch i.Phase {
 	case store.Booting:
 		all = append(all, Upcoming{
@@ -44,6 +45,26 @@ func InstanceUpcoming(i store.Instance) []Upcoming {
 	default: // no timer runs
 	}
 	return all
+}
+
+// upgradeUpcoming returns when an instance's agent has proved the version that it was offered, at
+// the earliest, and when the upgrade stops because of it (PROV-7).
+func upgradeUpcoming(i store.Instance) []Upcoming {
+	u := i.Upgrade
+	switch {
+	case u == nil || u.Withdrawn:
+		return nil
+	case !u.Installed:
+		return []Upcoming{{
+			At: u.Timer.End(), Rule: "PROV-7",
+			What: "the upgrade of agents stops, unless the agent of " + i.ID + " has answered",
+		}}
+	}
+	proves := "the agent of " + i.ID + " has proved " + reason.OneLine(u.Version)
+	return []Upcoming{
+		{At: u.Timer.Start.Add(u.Within.D()), What: proves + ", if it stays connected and healthy", Rule: "PROV-7"},
+		{At: u.Timer.End(), What: "the upgrade of agents stops, unless " + proves, Rule: "PROV-7"},
+	}
 }
 
 // SlotUpcoming returns the upcoming decisions of a flapping slot.

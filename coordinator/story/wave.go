@@ -51,6 +51,39 @@ func otherAgentsNext(groups []Known, version string) string {
 	return next
 }
 
+// unblockWave is what an operator does about an upgrade of agents that cannot go on; nil for other
+// work (PROV-7).
+func unblockWave(group string, b *store.Blocked) Remedies {
+	another := Advise("leasehold group edit " + group + ", for another agent.version")
+	switch b.Kind {
+	case store.BlockedByNoRelease:
+		next := Advise("put the agent and its .sig (leasehold upgrade sign) into the directory of the coordinators' " +
+			"--agents, and restart them one after the other")
+		if b.Of.Name == store.AgentAuto {
+			return next
+		}
+		return next.Or(another)
+	case store.BlockedByOldCoordinator:
+		return Advise("upgrade coordinator " + b.Of.Other + ": leasehold upgrade check --to " + reason.OneLine(b.Of.Name) +
+			" lists the steps").Or(another)
+	case store.BlockedByUpgradeStopped:
+		return Advise("once " + b.Of.Other + " can run it, leasehold group retry " + group).Or(another)
+	default:
+		return nil
+	}
+}
+
+// WaveNow describes an upgrade of agents that is under way, and when it goes on; "" if none is, or
+// if it has stopped.
+func WaveNow(st store.Status) string {
+	w := st.Agents
+	if w == nil || w.Done >= w.Of || w.Stopped != "" {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s %s of %s, %s", w.Done, reason.Number(w.Of, "agent"), reason.Verb(w.Done, "is", "are"),
+		reason.OneLine(w.Version), waveGoesOn("", st))
+}
+
 // waveGoesOn is when the next agent of a wave that is not complete is offered the version.
 func waveGoesOn(group string, st store.Status) string {
 	if st.Agents.Stopped != "" {

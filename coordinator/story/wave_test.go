@@ -1,6 +1,7 @@
 package story
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -96,6 +97,96 @@ func TestAWaveUnderWaySaysWhenItGoesOn(t *testing.T) {
 	} {
 		if got := NowLines(st, nil, now); len(got) != 1 || got[0] != want {
 			t.Errorf("%q\nwant %q", got, want)
+		}
+	}
+}
+
+// An upgrade of agents under way is work, and says what the next agent waits for. Its instance says
+// when the version is proved, and when the upgrade stops otherwise.
+//
+// proves PROV-7, REC-15
+func TestWhatAWaveWaitsFor(t *testing.T) {
+	wave := func(done int, stopped string) store.Status {
+		return store.Status{Agents: &store.AgentWave{Version: "v2", Done: done, Of: 3, Stopped: stopped}}
+	}
+	want := "1 of 3 agents is of v2, the next follows when the one before it has proved the version"
+	if got := WaveNow(wave(1, "")); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, st := range []store.Status{{}, wave(3, ""), wave(1, "web-0")} {
+		if got := WaveNow(st); got != "" {
+			t.Errorf("%+v: %q", st.Agents, got)
+		}
+	}
+	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	timer := store.Timer{Start: begun, For: store.Duration(5 * time.Minute)}
+	for name, c := range map[string]struct {
+		upgrade store.AgentUpgrade
+		want    []Upcoming
+	}{
+		"offered": {store.AgentUpgrade{}, []Upcoming{
+			{begun.Add(5 * time.Minute), "the upgrade of agents stops, unless the agent of web-0 has answered", "PROV-7"},
+		}},
+		"installed": {store.AgentUpgrade{Installed: true}, []Upcoming{
+			{begun.Add(2 * time.Minute), "the agent of web-0 has proved v2, if it stays connected and healthy", "PROV-7"},
+			{begun.Add(5 * time.Minute), "the upgrade of agents stops, unless the agent of web-0 has proved v2", "PROV-7"},
+		}},
+		"withdrawn": {store.AgentUpgrade{Withdrawn: true}, nil},
+	} {
+		c.upgrade.Version, c.upgrade.Within, c.upgrade.Timer = "v2", store.Duration(2*time.Minute), timer
+		got := InstanceUpcoming(store.Instance{ID: "web-0", Phase: store.Running, Upgrade: &c.upgrade})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// What to do about an upgrade of agents that cannot go on is something that an operator can do.
+//
+// proves PROV-7
+func TestWhatToDoAboutAWaveThatWaits(t *testing.T) {
+	for want, b := range map[string]store.Blocked{
+		"put the agent and its .sig (leasehold upgrade sign) into the directory of the coordinators' --agents, and restart " +
+			"them one after the other; or leasehold group edit web, for another agent.version": {
+			Kind: store.BlockedByNoRelease, Of: store.BlockedFacts{Name: "v2"},
+		},
+		"put the agent and its .sig (leasehold upgrade sign) into the directory of the coordinators' --agents, and restart " +
+			"them one after the other": {
+			Kind: store.BlockedByNoRelease, Of: store.BlockedFacts{Name: store.AgentAuto},
+		},
+		"upgrade coordinator b: leasehold upgrade check --to v2 lists the steps; or leasehold group edit web, for another " +
+			"agent.version": {
+			Kind: store.BlockedByOldCoordinator, Of: store.BlockedFacts{Name: "v2", Other: "b", Text: "v1"},
+		},
+		"once web-0 can run it, leasehold group retry web; or leasehold group edit web, for another agent.version": {
+			Kind: store.BlockedByUpgradeStopped, Of: store.BlockedFacts{Name: "v2", Other: "web-0", Text: "it went back"},
+		},
+	} {
+		b.Rule, b.Work, b.Of.Group = "PROV-7", store.WorkUpgrade, "web"
+		g := Known{Name: "web", Stored: store.KV{Modified: 7}}
+		g.Status.Record.Blocked = []store.Blocked{b}
+		problems := GroupProblems(g, true, time.Now())
+		i := slices.IndexFunc(problems, func(p Problem) bool { return p.Rule == "PROV-7" })
+		if i < 0 || problems[i].Remedies.String() != want {
+			t.Errorf("%s: %+v", b.Kind, problems)
+		}
+	}
+}
+
+// A roll that waits says what has to stay healthy, and for how long.
+//
+// proves ROLL-5, ROLL-8, REC-15
+func TestWhatARollWaitsFor(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	rests := &store.Timer{Start: now, For: store.Duration(3 * time.Minute)}
+	for want, r := range map[string]store.Rollout{
+		"": {},
+		": its canaries are to stay healthy for another 3m": {Rests: rests},
+		": zone a is to stay healthy for another 3m":        {Rests: rests, Zone: "a"},
+		": its canaries are to stay healthy for another 4m": {Rests: rests, GraceUntil: now.Add(4 * time.Minute)},
+	} {
+		if got := RollProves(r, now); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

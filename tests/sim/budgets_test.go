@@ -198,7 +198,7 @@ func (in *inquiry) countsForSize(m store.Instance) bool {
 // does not wait for the room that it takes (BUSY-1).
 func (in *inquiry) finishes(m store.Instance) bool {
 	switch in.a.Rule {
-	case "ROLL-1", "ROLL-2", "EXP-1", "SPOT-3", "SPOT-4", "REC-2", "REC-17":
+	case "ROLL-1", "ROLL-2", "HEAL-9", "EXP-1", "SPOT-3", "SPOT-4", "REC-2", "REC-17":
 		return false
 	default:
 		return m.Phase == store.Draining && m.Drain != nil && m.Drain.Busy != nil
