@@ -53,6 +53,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 		e.counts[id] = r.Record.Disturbances
 	}
 	e.agents, e.noneAway = agents(c), noneAway(c)
+	e.seeProviders(c)
 	for id := range c.Strays {
 		e.seeStray(c, id)
 	}
@@ -145,6 +146,7 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 	case store.KindReplicas:
 		e.seeReplica(c, change)
 		e.seeAgents(c)
+		e.seeProviders(c)
 	case store.KindServed:
 		e.seeAgents(c)
 	case store.KindShard:
