@@ -47,7 +47,7 @@ type CauseKind string
 // The kinds of Cause, with the fields that they use.
 const (
 	// Orders and the wanted state.
-	CauseOrder     CauseKind = "order"             // By
+	CauseOrder     CauseKind = "order"             // By; Text: why
 	CauseOutdated  CauseKind = "outdated"          // Text: what differs from the group
 	CauseAge       CauseKind = "age"               // Name: the limit, For; Text: why no replacement is made
 	CauseUnneeded  CauseKind = "unneeded"          // Other serves in its slot

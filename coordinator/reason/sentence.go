@@ -45,7 +45,7 @@ func Sentence(c store.Cause) string {
 	}
 	switch c.Kind {
 	case store.CauseOrder:
-		return "ordered by " + c.By
+		return also("ordered by "+c.By, ": ", OneLine(c.Text))
 	case store.CauseOutdated:
 		if c.Text == "" {
 			return "it is outdated"
