@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A provider is taken from every coordinator while one of its machines is silent. Its record ends by
-// an operator's word alone. When a coordinator has the provider again, the machine is there still: it
-// is shown as one without a record, takes nobody's place, and is removed.
+// A provider is taken from every coordinator while one of its machines is silent. Its record ends
+// by an operator's word alone. When a coordinator has the provider again, the machine is there
+// still: it is shown as one without a record, takes no instance's place, and is removed.
 //
 // proves PROV-10, REC-8, SAFE-8
 func TestAProviderThatNoCoordinatorHas(t *testing.T) {

@@ -141,7 +141,8 @@ const (
 	CauseVanished      CauseKind = "vanished"       // from the lists; Text: why its removal was not confirmed
 	CauseNeverJoined   CauseKind = "never_joined"   // and cannot any more
 	CauseStopConfirmed CauseKind = "stop_confirmed" // of its workload, by its agent
-	// By; Name: the provider that no coordinator has had For so long, Other: the site; "": set up by hand
+	// By; Name: the provider that no coordinator has had For so long, Other: the site; "": set up by
+	// hand
 	CauseVouchedGone   CauseKind = "vouched_gone"
 	CauseGroupEmpty    CauseKind = "group_empty"    // its last instance is gone
 	CauseNeverAccepted CauseKind = "never_accepted" // the group's key is gone, and no spec was ever in force

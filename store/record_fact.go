@@ -59,8 +59,8 @@ const (
 
 // FactKinds are all of them.
 var FactKinds = []FactKind{
-	FactStream, FactNoSession, FactNoList, FactByHand, FactUnconfigured, FactListed, FactUnlisted, FactMachine, FactCheck, FactReport,
-	FactNotice, FactRequest, FactInstance, FactJudged, FactSpec, FactSpecStays, FactGoodSpec, FactGoodTemplate,
+	FactStream, FactNoSession, FactNoList, FactByHand, FactUnconfigured, FactListed, FactUnlisted, FactMachine,
+	FactCheck, FactReport, FactNotice, FactRequest, FactInstance, FactJudged, FactSpec, FactSpecStays, FactGoodSpec, FactGoodTemplate,
 	FactOrphanGrace, FactClaim, FactBalancer, FactListAfter, FactListAfterFail, FactFrom, FactCertificate, FactSays,
 	FactKey, FactBoot, FactReplica, FactKeptHistory,
 }

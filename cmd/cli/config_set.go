@@ -51,8 +51,8 @@ func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
 	return s.warnOfBudgets(ctx, before, after)
 }
 
-// warnOfBudgets warns of shared budgets that were set just now and that no group names. Their groups
-// may still come.
+// warnOfBudgets warns of shared budgets that were set just now and that no group names. Their
+// groups may still come.
 func (s *Session) warnOfBudgets(ctx context.Context, before, after store.ShardSettings) error {
 	if before.BudgetGroups == after.BudgetGroups {
 		return nil

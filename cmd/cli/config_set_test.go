@@ -42,7 +42,8 @@ func TestConfigSetLosesToAnotherEdit(t *testing.T) {
 	}
 }
 
-// A budget that no group names is no error, since its groups may come later; but it may be misspelt.
+// A budget that no group names is no error, since its groups may come later; but it may be
+// misspelt.
 //
 // proves REC-18, REC-20
 func TestABudgetThatNoGroupNames(t *testing.T) {

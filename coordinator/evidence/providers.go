@@ -52,7 +52,8 @@ func (e *Evidence) seeProviders(c *cache.Content) {
 	}
 }
 
-// ownProviders returns what this coordinator is configured with: it may not have announced itself yet.
+// ownProviders returns what this coordinator is configured with: it may not have announced itself
+// yet.
 func ownProviders(capabilities map[string]provider.Capabilities) map[plan.ProviderSite]bool {
 	own := map[plan.ProviderSite]bool{}
 	for name, c := range capabilities {

@@ -77,9 +77,10 @@ func (d *removals) endedByHand(m *member) *ending {
 	}
 }
 
-// endByOrder ends an instance on the order of an operator, who confirms that its machine is gone: one
-// that was set up by hand, or whose provider no coordinator is configured with (PROV-10). First its
-// record goes to deleting, so that load balancers are asked to remove it; it ends when none has it.
+// endByOrder ends an instance on the order of an operator, who confirms that its machine is gone:
+// one that was set up by hand, or whose provider no coordinator is configured with (PROV-10). First
+// its record goes to deleting, so that load balancers are asked to remove it; it ends when none has
+// it.
 func (d *orders) endByOrder(r store.Versioned[store.Request], m *member) {
 	from, unconfigured := d.unconfigured(m)
 	switch {

@@ -6,12 +6,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// ProviderSite identifies machines that the same coordinators can see: those of a provider or, if its
-// machines are at several sites, those at one of them.
+// ProviderSite identifies machines that the same coordinators can see: the machines of a provider
+// or, if they are at several sites, the machines at one site.
 type ProviderSite struct{ Provider, Site string }
 
-// Providers says which machines the running coordinators are configured to see. It is replaced, never
-// changed: snapshots have it.
+// Providers says which machines the running coordinators are configured to see. It is replaced,
+// never changed: snapshots have it.
 type Providers struct {
 	// Known: every running coordinator says what it is configured with. Otherwise nothing follows.
 	Known      bool
@@ -37,12 +37,12 @@ func (p *Providers) withoutSince(rec *store.Instance) (since time.Time, without 
 	return p.Began, true
 }
 
-// unconfigured returns from when on an operator may say that the member's machine is gone, because no
-// running coordinator is configured with its provider; so is false while one is.
+// unconfigured returns from when on an operator may say that the member's machine is gone, because
+// no running coordinator is configured with its provider; so is false while one is.
 //
-// Nobody can see such a machine, or remove it, so nothing proves its end (SAFE-8), and its record
-// would stay for ever. A coordinator that only restarts must not make that possible, nor a leader
-// that has just begun: hence orphan_grace, and the grace of SAFE-1.
+// No coordinator can see or remove such a machine, so nothing proves its end (SAFE-8), and its
+// record would stay for ever. A coordinator that only restarts must not make that possible, nor a
+// leader that has just begun: hence orphan_grace, and the grace of SAFE-1.
 func (v *view) unconfigured(m *member) (vouchFrom time.Time, so bool) {
 	if m.byHand() || !m.Record.Called {
 		return time.Time{}, false

@@ -206,7 +206,9 @@ func TestAMachineWithoutAProviderLeavesItsBalancers(t *testing.T) {
 	w.put(w.keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r", Balancers: []string{"lb"}})
 	w.place("x", -1, store.Running, func(r *store.Instance) {
 		r.Managed = false
-		r.Traffic = []store.Traffic{{Balancer: "lb", Address: "192.0.2.1", Port: 80, State: store.TrafficServing, Since: w.now}}
+		r.Traffic = []store.Traffic{
+			{Balancer: "lb", Address: "192.0.2.1", Port: 80, State: store.TrafficServing, Since: w.now},
+		}
 	}, ofProvider("old", ""))
 	w.quiet("x")
 	w.pass(11 * time.Minute)
@@ -227,7 +229,7 @@ func TestAMachineWithoutAProviderLeavesItsBalancers(t *testing.T) {
 	if phase := steps(); phase != store.Deleting || w.instance("x").Record.Traffic[0].State != store.TrafficLeaving {
 		t.Fatalf("it is %s: %+v", phase, w.instance("x").Record.Traffic)
 	}
-	w.put(w.keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // nobody uses the balancer any more
+	w.put(w.keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // the balancer is gone
 	if phase := steps(); phase != "" || len(ended) != 2 {
 		t.Fatalf("it is %q, by %+v", phase, ended)
 	}

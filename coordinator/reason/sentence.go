@@ -272,7 +272,8 @@ func ofGroup(c store.Cause) string {
 		if c.Name == "" {
 			return said
 		}
-		return fmt.Sprintf("%s, and for %s no coordinator has been configured with %s", said, c.For, providerAt(c.Name, c.Other))
+		return fmt.Sprintf("%s, and for %s no coordinator has been configured with %s", said, c.For,
+			providerAt(c.Name, c.Other))
 	case store.CauseExtra:
 		return fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", c.Name, c.For,
 			unwanted[c.Other])

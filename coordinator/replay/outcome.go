@@ -229,8 +229,8 @@ func unknown(t *tape, was review.Report, would, control *play) []string {
 		n    int
 		with string
 	}{{would.missed, "the groups of the file"}, {control.missed, "the control"}} {
-		say(missed.n, "failure", "failures",
-			"%s hit a slot in which nothing served with "+missed.with+": "+reason.Verb(missed.n, "it is", "they are")+" not played.")
+		say(missed.n, "failure", "failures", "%s hit a slot in which nothing served with "+missed.with+": "+
+			reason.Verb(missed.n, "it is", "they are")+" not played.")
 	}
 	return append(all,
 		"What happened to a slot happens to the instance that serves in it: more instances would have had more "+

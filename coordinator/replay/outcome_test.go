@@ -54,7 +54,8 @@ func TestNumbersAndNounsAgree(t *testing.T) {
 			"2 failures hit a slot in which nothing served with the control: they are not played.",
 		},
 	} {
-		said := unknown(&tape{missing: n, omitted: n, coarse: n, mean: n}, review.Report{}, &play{missed: n}, &play{missed: n})
+		said := unknown(&tape{missing: n, omitted: n, coarse: n, mean: n}, review.Report{}, &play{missed: n},
+			&play{missed: n})
 		if len(said) < len(want) || !slices.Equal(said[:len(want)], want) {
 			t.Errorf("%d: %q, want %q", n, said, want)
 		}
