@@ -86,8 +86,8 @@ func TestPagesInABrowser(t *testing.T) {
 		}})
 		tab := b.Tab(t, browser.Look{Width: 500, Height: 900})
 		for path, needs := range map[string]string{
-			"/": "#groups", "/g/web": ".events", "/g/narrow": ".zones:not(.calendar)", "/i/web-0-a": ".events", "/report": ".stack",
-			"/g/narrow?show=all": ".calendar",
+			"/": "#groups", "/g/web": ".events", "/g/narrow": ".zones:not(.calendar)", "/g/narrow?show=all": ".calendar",
+			"/i/web-0-a": ".events", "/report": ".stack",
 		} {
 			tab.Go(x.server.URL() + path)
 			tab.Until("the tables of "+path, "!!document.querySelector('"+needs+"')")
