@@ -60,7 +60,7 @@ const (
 // FactKinds are all of them.
 var FactKinds = []FactKind{
 	FactStream, FactNoSession, FactNoList, FactByHand, FactUnconfigured, FactListed, FactUnlisted, FactMachine,
-	FactCheck, FactReport, FactNotice, FactRequest, FactInstance, FactJudged, FactSpec, FactSpecStays, FactGoodSpec,
-	FactGoodTemplate, FactOrphanGrace, FactClaim, FactBalancer, FactListAfter, FactListAfterFail, FactFrom, FactCertificate, FactSays,
-	FactKey, FactBoot, FactReplica, FactKeptHistory,
+	FactCheck, FactReport, FactNotice, FactRequest, FactInstance, FactJudged, FactSpec, FactSpecStays,
+	FactGoodSpec, FactGoodTemplate, FactOrphanGrace, FactClaim, FactBalancer, FactListAfter, FactListAfterFail,
+	FactFrom, FactCertificate, FactSays, FactKey, FactBoot, FactReplica, FactKeptHistory,
 }
