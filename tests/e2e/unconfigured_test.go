@@ -32,7 +32,7 @@ func TestAMachineWhoseProviderIsGone(t *testing.T) {
 	}
 	with("a", "old")
 	c.must("config", "set", "orphan_grace=1s")
-	file := c.groupFile("web", 1, "drain: {timeout: 1s}")
+	file := c.groupFile("web", 1)
 	replaceIn(t, file, "provider: process", "provider: old")
 	c.must("group", "apply", "-f", file, "--wait")
 	c.awaitComplete("web", 1)
