@@ -129,6 +129,7 @@ const (
 	BlockedByCopies           BlockedKind = "copies"            // Count machines; Text: some of their refs
 	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
 	BlockedByAgentStop        BlockedKind = "agent_stop"        //
+	BlockedByUnconfigured     BlockedKind = "unconfigured"      // Name: the provider; Text: the site; Opens: for an order
 	BlockedByFlapping         BlockedKind = "flapping"          // Slot, Count failures; For
 	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Cause
 	BlockedByStartup          BlockedKind = "startup"           // Other
@@ -182,7 +183,7 @@ var BlockedKinds = []BlockedKind{
 	BlockedByProtection, BlockedByHealProtection,
 	BlockedByProtectedRest, BlockedByHealPolicy, BlockedByAgent, BlockedByConfirmations, BlockedByBlamedTemplate,
 	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByRefusal,
-	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop,
+	BlockedByCopies, BlockedByEarlierCalls, BlockedByAgentStop, BlockedByUnconfigured,
 	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
 	BlockedByStormEnd, BlockedByStormProbe, BlockedByOpening, BlockedByTraffic, BlockedByBalancer, BlockedByLimit,
 	BlockedByCanary, BlockedByBake, BlockedByBreaker, BlockedByWindow, BlockedByFreeze, BlockedByClocks, BlockedByBusy,

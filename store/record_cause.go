@@ -47,7 +47,7 @@ type CauseKind string
 // The kinds of Cause, with the fields that they use.
 const (
 	// Orders and the wanted state.
-	CauseOrder     CauseKind = "order"             // By
+	CauseOrder     CauseKind = "order"             // By; Text: why
 	CauseOutdated  CauseKind = "outdated"          // Text: what differs from the group
 	CauseAge       CauseKind = "age"               // Name: the limit, For; Text: why no replacement is made
 	CauseUnneeded  CauseKind = "unneeded"          // Other serves in its slot
@@ -141,7 +141,9 @@ const (
 	CauseVanished      CauseKind = "vanished"       // from the lists; Text: why its removal was not confirmed
 	CauseNeverJoined   CauseKind = "never_joined"   // and cannot any more
 	CauseStopConfirmed CauseKind = "stop_confirmed" // of its workload, by its agent
-	CauseVouchedGone   CauseKind = "vouched_gone"   // By
+	// By; Name: the provider that no coordinator has had For so long, Other: the site; "": set up by
+	// hand
+	CauseVouchedGone   CauseKind = "vouched_gone"
 	CauseGroupEmpty    CauseKind = "group_empty"    // its last instance is gone
 	CauseNeverAccepted CauseKind = "never_accepted" // the group's key is gone, and no spec was ever in force
 	CauseExtra         CauseKind = "extra"          // provider Name lists it for For; Other: how it is unwanted

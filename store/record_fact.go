@@ -29,6 +29,7 @@ const (
 	FactNoSession     FactKind = "no_session"     // Name: the last state of its stream, if that counts
 	FactNoList        FactKind = "no_list"        // no provider has listed its machines yet
 	FactByHand        FactKind = "by_hand"        // no provider lists it
+	FactUnconfigured  FactKind = "unconfigured"   // no coordinator has had provider Name, at site Zone, For so long
 	FactListed        FactKind = "listed"         // Name: its state
 	FactUnlisted      FactKind = "unlisted"       // Count: how often, if more than once
 	FactMachine       FactKind = "machine"        // provider Name, which may be ""; Text: its reference
@@ -58,8 +59,8 @@ const (
 
 // FactKinds are all of them.
 var FactKinds = []FactKind{
-	FactStream, FactNoSession, FactNoList, FactByHand, FactListed, FactUnlisted, FactMachine, FactCheck, FactReport,
-	FactNotice, FactRequest, FactInstance, FactJudged, FactSpec, FactSpecStays, FactGoodSpec, FactGoodTemplate,
-	FactOrphanGrace, FactClaim, FactBalancer, FactListAfter, FactListAfterFail, FactFrom, FactCertificate, FactSays,
-	FactKey, FactBoot, FactReplica, FactKeptHistory,
+	FactStream, FactNoSession, FactNoList, FactByHand, FactUnconfigured, FactListed, FactUnlisted, FactMachine,
+	FactCheck, FactReport, FactNotice, FactRequest, FactInstance, FactJudged, FactSpec, FactSpecStays,
+	FactGoodSpec, FactGoodTemplate, FactOrphanGrace, FactClaim, FactBalancer, FactListAfter, FactListAfterFail,
+	FactFrom, FactCertificate, FactSays, FactKey, FactBoot, FactReplica, FactKeptHistory,
 }

@@ -65,8 +65,9 @@ const (
 	RequestCreate RequestKind = "create"
 	// RequestBootstrap: an instance on demand, whose machine an operator sets up by hand (PROV-9).
 	RequestBootstrap RequestKind = "bootstrap"
-	// RequestGone: the machine of an instance that is being deleted was set up by hand, and the
-	// operator vouches that it is gone (PROV-9).
+	// RequestGone: the operator vouches that the machine of an instance is gone, which no provider
+	// can prove: it was set up by hand (PROV-9), or no coordinator is configured with its provider
+	// (PROV-10).
 	RequestGone RequestKind = "gone"
 	// RequestAdopt: an extra machine is taken into the group that its tag names (REC-8).
 	RequestAdopt RequestKind = "adopt"

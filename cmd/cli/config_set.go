@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,6 +48,31 @@ func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", s.flags.Shard, rev)
+	return s.warnOfBudgets(ctx, before, after)
+}
+
+// warnOfBudgets warns of shared budgets that were set just now and that no group names. Their
+// groups may still come.
+func (s *Session) warnOfBudgets(ctx context.Context, before, after store.ShardSettings) error {
+	if before.BudgetGroups == after.BudgetGroups {
+		return nil
+	}
+	groups, _, err := s.groups(ctx, s.keys(), 0)
+	if err != nil {
+		return err
+	}
+	var named []string
+	for _, g := range groups {
+		if name := g.Spec.BudgetGroup; name != "" && !slices.Contains(named, name) {
+			named = append(named, name)
+		}
+	}
+	was := before.BudgetGroups.ByName()
+	for _, name := range slices.Sorted(maps.Keys(after.BudgetGroups.ByName())) {
+		if _, had := was[name]; !had && !slices.Contains(named, name) {
+			s.warn("budget_groups: no group names the budget_group %s%s", name, suggest.DidYouMean(name, named))
+		}
+	}
 	return nil
 }
 

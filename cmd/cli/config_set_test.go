@@ -41,3 +41,27 @@ func TestConfigSetLosesToAnotherEdit(t *testing.T) {
 		t.Errorf("the record is %+v", s)
 	}
 }
+
+// A budget that no group names is no error, since its groups may come later; but it may be
+// misspelt.
+//
+// proves REC-18, REC-20
+func TestABudgetThatNoGroupNames(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	g := webGroup(1)
+	g.BudgetGroup = "shop"
+	w.put(store.KindGroups, "web", g)
+	for _, c := range []struct{ set, says string }{
+		{"shop:2", ""},
+		{"shop:2,shpo:3", "warning: budget_groups: no group names the budget_group shpo: did you mean shop?\n"},
+		{"shop:3,shpo:3", ""}, // it was said
+		{"shop:3,billing:1", "warning: budget_groups: no group names the budget_group billing\n"},
+		{"none", ""},
+	} {
+		code, out, stderr := w.run("config", "set", "budget_groups="+c.set)
+		if code != Done || !strings.Contains(out, "changed rev") || stderr != c.says {
+			t.Errorf("%s: exit %d: %s%s", c.set, code, out, stderr)
+		}
+	}
+}

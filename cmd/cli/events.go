@@ -96,7 +96,8 @@ func revisionBy(e store.JournalEntry) string {
 	return fmt.Sprintf("rev %d by %s", e.Revision, e.By)
 }
 
-// eventLine formats one entry as one line: when, which rule, about what, what was decided, and why.
+// eventLine formats one entry: when, which rule, about what, what was decided, and why. It is one
+// line, which a terminal of known width gets folded between words.
 func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool) string {
 	about := e.Instance
 	switch {
@@ -118,11 +119,10 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
 		when = at.Format("01-02 15:04:05")
 	}
-	line := scr.Dim(when) + fmt.Sprintf(" %-8s %-14s ", rule, about) +
-		scr.Severe(reason.SeverityOf(&e), output.OneLine(e.What))
-	if why := reason.Text(e.Cause, e.Why); why != "" {
-		line += ": " + output.OneLine(why)
-	}
+	head := fmt.Sprintf(" %-8s %-14s ", rule, about)
+	what, why := output.OneLine(e.What), output.OneLine(reason.Text(e.Cause, e.Why))
+	severe := func(text string) string { return scr.Severe(reason.SeverityOf(&e), text) }
+	line := scr.Dim(when) + head + foldedEvent(scr.Width, len(when)+len([]rune(head)), what, why, severe)
 	if wide {
 		line += scr.Dim("  [" + output.OneLine(revisionBy(e)) + "]")
 		for _, ev := range reason.Evidence(&e) {
@@ -130,4 +130,39 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 		}
 	}
 	return line + "\n"
+}
+
+// eventIndent is how far the further lines of an entry are indented: to below its rule.
+const eventIndent = len("15:04:05 ")
+
+// foldedEvent returns what was decided and why, in lines of at most width columns, of which the
+// first has some already; 0: in one line. Severe is the style of what was decided.
+func foldedEvent(width, taken int, what, why string, severe func(string) string) string {
+	text := what
+	if why != "" {
+		text = what + ": " + why
+	}
+	if width <= 0 || taken+len([]rune(text)) <= width {
+		return severe(what) + strings.TrimPrefix(text, what)
+	}
+	var out strings.Builder
+	left, room := len(strings.Fields(what)), width-taken // words of what was decided
+	for _, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case out.Len() == 0 && n <= room:
+		case out.Len() > 0 && n < room:
+			out.WriteByte(' ')
+			room--
+		default:
+			out.WriteString("\n" + strings.Repeat(" ", eventIndent))
+			room = width - eventIndent
+		}
+		if left--; left >= 0 {
+			word = severe(word)
+		}
+		out.WriteString(word)
+		room -= n
+	}
+	return out.String()
 }

@@ -119,7 +119,7 @@ func (s *Session) eventFile(name string) (*eventfile.Content, error) {
 	shown.end()
 	_ = closed() // it was only read
 	if wrong := (*eventfile.Error)(nil); errors.As(err, &wrong) {
-		return nil, failure(Usage, "leasehold events export --since 30d > FILE", "--from %s: %s", name, wrong)
+		return nil, failure(Failed, "leasehold events export --since 30d > FILE", "--from %s: %s", name, wrong)
 	}
 	return content, err
 }

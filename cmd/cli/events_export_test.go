@@ -65,7 +65,7 @@ func TestExportOfEvents(t *testing.T) {
 		!strings.Contains(got, "machine died: 20s, 1 time") {
 		t.Errorf("%d, %s: the file says\n%swant\n%s", code, stderr, got, want)
 	}
-	if code, _, stderr := w.run("report", "--from", "half"); code != Usage || !strings.Contains(stderr, "(byte") {
+	if code, _, stderr := w.run("report", "--from", "half"); code != Failed || !strings.Contains(stderr, "(byte") {
 		t.Errorf("half a file: %d, %s", code, stderr)
 	}
 	if code, _, stderr := w.run("report", "--from", "events", "-g", "wob"); code != NotFound {

@@ -27,3 +27,25 @@ func TestEventLineOfAHostileEntry(t *testing.T) {
 		}
 	}
 }
+
+// On a narrow terminal an entry is folded between words, and its further lines are indented.
+//
+// proves OBS-1
+func TestEventLineOnANarrowTerminal(t *testing.T) {
+	e := store.JournalEntry{
+		At: noon, Rule: "ROLL-1", Group: "web", What: "roll to t9f9b5b83 is complete",
+		Why: "4 of 4 are healthy and up to date",
+	}
+	for width, want := range map[int]string{
+		0:   "12:00:00 ROLL-1   web            roll to t9f9b5b83 is complete: 4 of 4 are healthy and up to date\n",
+		120: "12:00:00 ROLL-1   web            roll to t9f9b5b83 is complete: 4 of 4 are healthy and up to date\n",
+		60: "12:00:00 ROLL-1   web            roll to t9f9b5b83 is\n" +
+			"         complete: 4 of 4 are healthy and up to date\n",
+		30: "12:00:00 ROLL-1   web            \n         roll to t9f9b5b83 is\n" +
+			"         complete: 4 of 4 are\n         healthy and up to\n         date\n",
+	} {
+		if got := eventLine(output.Screen{Terminal: true, Width: width}, e, noon, false); got != want {
+			t.Errorf("%d columns:\n%swant\n%s", width, got, want)
+		}
+	}
+}

@@ -167,20 +167,39 @@ func TestARefusalToBootstrap(t *testing.T) {
 	}
 }
 
-// proves PROV-9: only a machine that was set up by hand ends by an operator's word
+// proves PROV-9, PROV-10: only a machine that no coordinator could see ends by an operator's word
 func TestDeleteGone(t *testing.T) {
-	for provider, want := range map[string]Code{store.ProviderNone: Done, "process": Usage} {
-		w := newWorld(t)
-		rec := instanceOf(webGroup(0), -1, "web-x-a", store.Deleting)
-		rec.Spec.Provider = provider
-		w.put(store.KindInstances, rec.ID, rec)
-		code, _, stderr := w.run("instance", "delete", "--gone", rec.ID, "--confirm", rec.ID)
-		order, there := orderOf(w)
-		if code != want || there != (want == Done) || there && order.Kind != store.RequestGone {
-			t.Errorf("%s: exit %d, order %+v: %s", provider, code, order, stderr)
-		}
-		if _, err := w.st.Get(t.Context(), w.keys.Instance(rec.ID)); errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s: the command deletes the record itself", provider)
-		}
+	for name, c := range map[string]struct {
+		provider, site string
+		replicas       map[string]string // the sites of provider old, by coordinator
+		want           Code
+	}{
+		"set up by hand":        {store.ProviderNone, "", map[string]string{"a": ""}, Done},
+		"a coordinator has it":  {"old", "", map[string]string{"a": "", "b": ""}, Usage},
+		"at its site":           {"old", "berlin", map[string]string{"a": "madrid", "b": "berlin"}, Usage},
+		"at another site":       {"old", "berlin", map[string]string{"a": "madrid"}, Done},
+		"no coordinator has it": {"other", "", map[string]string{"a": ""}, Done},
+		"no coordinator runs":   {"old", "", nil, Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for id, site := range c.replicas {
+				w.put(store.KindReplicas, id, store.Replica{
+					Schema: 1, ID: id, Providers: []string{"old"},
+					Capabilities: map[string]store.ProviderCapabilities{"old": {Site: site}},
+				})
+			}
+			rec := instanceOf(webGroup(0), -1, "web-x-a", store.Deleting)
+			rec.Spec.Provider, rec.Site = c.provider, c.site
+			w.put(store.KindInstances, rec.ID, rec)
+			code, _, stderr := w.run("instance", "delete", "--gone", rec.ID, "--confirm", rec.ID)
+			order, there := orderOf(w)
+			if code != c.want || there != (c.want == Done) || there && order.Kind != store.RequestGone {
+				t.Errorf("exit %d, order %+v: %s", code, order, stderr)
+			}
+			if _, err := w.st.Get(t.Context(), w.keys.Instance(rec.ID)); errors.Is(err, store.ErrNotFound) {
+				t.Error("the command deletes the record itself")
+			}
+		})
 	}
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -21,7 +23,7 @@ func (c *InstanceReplace) Run(ctx context.Context, s *Session) error {
 // InstanceDelete is the command instance delete.
 type InstanceDelete struct {
 	Instance string   `arg:"" help:"ID of the instance."`
-	Gone     bool     `help:"The machine was set up by hand and is gone for good: end the record without waiting for its agent."`
+	Gone     bool     `help:"The machine is gone for good, and no provider can say so: it was set up by hand, or no coordinator is configured with its provider. Its record ends by your word."`
 	Confirm  []string `help:"Confirm the removal by naming the instance." placeholder:"ID"`
 }
 
@@ -50,13 +52,25 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 	return s.order(ctx, c.Instance, store.RequestDelete, effect)
 }
 
-// gone orders the end of a record whose machine no provider can see (PROV-9).
+// gone orders the end of a record whose machine no provider can see (PROV-9, PROV-10). The leader
+// checks it again, and waits until nothing contradicts it.
 func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned[store.Instance]) error {
-	if v.Record.Spec.Provider != store.ProviderNone {
-		return failureRun(Usage, "leasehold instance delete "+c.Instance,
-			"--gone is for machines that were set up by hand: the machine of %s is kept by provider %s, "+
-				"which says when it is gone",
-			c.Instance, v.Record.Spec.Provider)
+	of := v.Record.Spec.Provider
+	effect := "its record ends; should its agent come back, it stops its workload"
+	if of != store.ProviderNone {
+		id, has, err := s.configuredWith(ctx, of, v.Record.Site)
+		if err != nil {
+			return err
+		}
+		if has {
+			return failureRun(Usage, "leasehold instance delete "+c.Instance,
+				"--gone is for machines that no provider can see: coordinator %s is configured with provider %s, "+
+					"which says when the machine of %s is gone",
+				id, of, c.Instance)
+		}
+		effect = "its record ends once its lease has ended and no coordinator has been configured with provider " + of +
+			" for orphan_grace (leasehold config show); should the machine be seen again, it is shown as one without a " +
+			"record, and removed"
 	}
 	act := fmt.Sprintf("the record of instance %s (%s) of group %s is deleted, and nothing makes "+
 		"sure that its machine is gone",
@@ -69,7 +83,23 @@ func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned
 		fmt.Sprintf("the record of instance %s was deleted in the meantime", c.Instance)); err != nil {
 		return err
 	}
-	return s.ordered(ctx, r, c.Instance, "its record ends; should its agent come back, it stops its workload")
+	return s.ordered(ctx, r, c.Instance, effect)
+}
+
+// configuredWith returns a running coordinator that is configured with a provider, and sees its
+// machines at a site; "" is a machine whose site is not recorded, which all of them see.
+func (s *Session) configuredWith(ctx context.Context, name, site string) (id string, has bool, err error) {
+	replicas, err := readKind[store.Replica](ctx, s, s.keys(), store.KindReplicas, 0)
+	if err != nil {
+		return "", false, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(replicas)) {
+		r := replicas[id]
+		if slices.Contains(r.Providers, name) && (site == "" || r.Capabilities[name].Site == site) {
+			return id, true, nil
+		}
+	}
+	return "", false, nil
 }
 
 // order writes an order about an instance.

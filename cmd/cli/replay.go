@@ -41,7 +41,7 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 	}
 	entries, err := judgeFiles(named, files, nil)
 	if err != nil {
-		return wrongFile(err, "correct the file; docs/group-file.md describes its fields")
+		return err
 	}
 	for _, e := range entries {
 		in.Groups = append(in.Groups, e.Group)

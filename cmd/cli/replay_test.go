@@ -24,6 +24,7 @@ func TestReplay(t *testing.T) {
 	for name, text := range map[string]string{
 		"events": file, "half": file[:len(file)/2],
 		"web.yaml": "name: web\nsize: 1\nprovider: process\nbudget: {max_expansion: 2}\n",
+		"bad.yaml": "name: web\nsizee: 1\nprovider: process\n", "torn.yaml": "name: web\nsize: [\n",
 		"new.yaml": "name: new\nsize: 1\nprovider: process\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -54,7 +55,11 @@ func TestReplay(t *testing.T) {
 	}{
 		{[]string{"-f", "new.yaml"}, NotFound, "group new has no past here"},
 		{nil, Usage, "-f: give the file"},
-		{[]string{"-f", "web.yaml", "--from", "half"}, Usage, "cut short"},
+		{[]string{"-f", "web.yaml", "--from", "half"}, Failed, "cut short"},
+		{[]string{"-f", "web.yaml", "--from", "nosuch"}, Usage, "no such file"},
+		{[]string{"-f", "bad.yaml"}, Failed, "sizee: unknown field: did you mean size?"}, // as group apply says it
+		{[]string{"-f", "torn.yaml"}, Failed, "not YAML"},
+		{[]string{"-f", "nosuch.yaml"}, Usage, "no such file"},
 	} {
 		code, _, stderr := w.run(append([]string{"replay", "--since", "3h"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.says) {

@@ -143,6 +143,9 @@ func whatHelps(why string) string {
 			"leasehold pki issue NAME --host HOST --renew"
 	case strings.Contains(why, "x509:"):
 		return "give --cacert of the authority that issued etcd's certificate, and use an address that the certificate names"
+	case strings.Contains(why, "it takes connections and answers nothing"):
+		return "see whether that etcd stands still (paused, or its disk blocked); " +
+			"if it speaks TLS, give --cacert, --cert and --key"
 	case strings.Contains(why, "server preface"):
 		return "if that etcd speaks TLS, give --cacert, --cert and --key, and no http://; " +
 			"for a leasehold dev with another --data-dir: --config DIR/config.yaml"

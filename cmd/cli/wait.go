@@ -74,8 +74,7 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 		view := w.assess(now)
 		for _, e := range view.events {
 			line.clear()
-			_, _ = fmt.Fprint(s.env.Stderr,
-				eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e, now, false))
+			_, _ = fmt.Fprint(s.env.Stderr, eventLine(s.journalScreen(), e, now, false))
 		}
 		if view.over {
 			line.clear()
@@ -96,6 +95,16 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// journalScreen returns the form of journal entries among the progress: readable anywhere, and
+// folded where a terminal would cut words.
+func (s *Session) journalScreen() output.Screen {
+	scr := output.Screen{Terminal: true, Colour: s.aside().Colour}
+	if s.env.StderrTerminal {
+		scr.Width = s.env.Columns
+	}
+	return scr
 }
 
 func (s *Session) waitLimit() time.Duration {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -54,6 +55,15 @@ func isAddress(address string) bool {
 	return err == nil && n >= 1 && n <= 65535
 }
 
+// withoutAdvice returns an error without what to do about it: the command says that itself, in its
+// own flags.
+func withoutAdvice(err error) error {
+	if dial := (*etcdstore.DialError)(nil); errors.As(err, &dial) {
+		return dial.What
+	}
+	return err
+}
+
 // OpenEtcd connects to etcd. The function that it returns closes the store.
 func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, error) {
 	conf, err := c.Config()
@@ -62,7 +72,7 @@ func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, err
 	}
 	st, err := etcdstore.Open(ctx, conf)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, withoutAdvice(err)
 	}
 	return st, st.Close, nil
 }
@@ -75,7 +85,7 @@ func OpenEtcdAs(ctx context.Context, c Connection, user, password string) (store
 	}
 	st, err := etcdstore.OpenAs(ctx, conf, user, password)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, withoutAdvice(err)
 	}
 	return st, st.Close, nil
 }

@@ -12,7 +12,7 @@
 //	tallies.go    the losses of each group
 //	spec.go       what operators want of a group
 //	requests.go   which instances the requests of operators concern
-//	agents.go     the versions of agents
+//	agents.go     the versions of agents; providers.go: what coordinators are configured with
 //	damage.go     records that are lost or unreadable, and machines without one
 //	limits.go     the limits of the shard, and what counts in them
 //	load.go       the load of groups; loads.go: of many instances at once, in simulations;

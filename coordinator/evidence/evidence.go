@@ -58,21 +58,22 @@ type Evidence struct {
 	loads  map[string]*loads // by group
 	listed map[string]bool   // providers whose machines were listed in this term
 	// groups that wait for such a list, with how many instances they have: see waitsFor
-	unlisted map[string]int
-	full     map[plan.Market]map[string]time.Time // see plan.Snapshot
-	refusals map[plan.Refused]refusal
-	outages  map[string]outages  // by provider
-	rolling  map[string]bool     // groups with a roll
-	counts   map[string]int      // disturbances of other replicas
-	agents   []plan.AgentVersion // as they were seen last
-	noneAway bool                // as last seen
-	unnoted  time.Time           // when a replica last had agents without a record that it could not note
-	traffic  traffic
-	readings map[string]map[string]query.Reading // by group and source
-	crowded  map[string]bool                     // replicas that have such agents
-	specs    map[string]plan.Spec                // as read last, by group
-	tallies  map[string]plan.Tally               // of groups with anything to count
-	tallied  plan.Tally                          // their sum
+	unlisted  map[string]int
+	full      map[plan.Market]map[string]time.Time // see plan.Snapshot
+	refusals  map[plan.Refused]refusal
+	outages   map[string]outages  // by provider
+	rolling   map[string]bool     // groups with a roll
+	counts    map[string]int      // disturbances of other replicas
+	agents    []plan.AgentVersion // as they were seen last
+	noneAway  bool                // as last seen
+	providers plan.Providers
+	unnoted   time.Time // when a replica last had agents without a record that it could not note
+	traffic   traffic
+	readings  map[string]map[string]query.Reading // by group and source
+	crowded   map[string]bool                     // replicas that have such agents
+	specs     map[string]plan.Spec                // as read last, by group
+	tallies   map[string]plan.Tally               // of groups with anything to count
+	tallied   plan.Tally                          // their sum
 
 	damage     map[string][]store.Damaged // by group, in order of key: see seeDamage
 	recheck    map[string]bool            // groups whose damage may have changed

@@ -55,6 +55,7 @@ func (e *Evidence) takeAll(c *cache.Content) {
 		e.counts[id] = r.Record.Disturbances
 	}
 	e.agents, e.noneAway = agents(c), noneAway(c)
+	e.seeProviders(c)
 	for id := range c.Strays {
 		e.seeStray(c, id)
 	}
@@ -151,6 +152,7 @@ func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) 
 	case store.KindReplicas:
 		e.seeReplica(c, change)
 		e.seeAgents(c)
+		e.seeProviders(c)
 	case store.KindServed:
 		e.seeAgents(c)
 	case store.KindShard:

@@ -24,6 +24,7 @@ func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 		GraceEnd:        e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
 		Zones: e.zones, Full: make(map[plan.Market]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups),
 		Recorded: len(c.Instances), Balancers: maps.Clone(e.traffic.balancers), Configured: configured(c),
+		Providers: e.providers,
 	}
 	if s.Stale != e.wasStale { // that concerns every group
 		e.wasStale = s.Stale

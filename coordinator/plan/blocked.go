@@ -65,10 +65,11 @@ func (d *status) blockedWork() []store.Blocked {
 	d.blockRefused()
 	for _, m := range d.members {
 		d.blockCopies(m)
+		unconfigured := d.blockUnconfigured(m)
 		if m.phase == store.Running {
 			continue
 		}
-		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating ||
+		if m.Calls.Problem != "" && !unconfigured && (m.phase == store.Pending || m.phase == store.Creating ||
 			m.phase == store.Deleting) {
 			d.block("HEAL-12", m.task(store.WorkPhase), store.BlockedByProvider,
 				store.BlockedFacts{Phase: m.phase, Text: problemOf(m), Flag: m.Calls.WrongTemplate})

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -76,27 +77,80 @@ func (d *removals) endedByHand(m *member) *ending {
 	}
 }
 
-// endByOrder ends an instance on the order of an operator, who confirms that its machine is gone.
+// endByOrder ends an instance on the order of an operator, who confirms that its machine is gone:
+// one that was set up by hand, or whose provider no coordinator is configured with (PROV-10). First
+// its record goes to deleting, so that load balancers are asked to remove it; it ends when none has
+// it.
 func (d *orders) endByOrder(r store.Versioned[store.Request], m *member) {
+	from, unconfigured := d.unconfigured(m)
 	switch {
-	case !m.byHand():
+	case !m.byHand() && !unconfigured:
 		d.actions = append(d.actions, refuse(r, "a provider keeps its machine, and its word decides"))
+		return
 	case m.Alive.Present() && !m.Alive.Record.State.Troubled():
 		d.actions = append(d.actions, refuse(r, "its agent reports: the machine is there"))
+		return
+	case unconfigured && !d.mayVouch(m, from):
+		return // it waits; status says what for
+	}
+	why, facts, conditions := d.vouched(r, m)
+	switch {
 	case m.phase == store.Deleting:
+		if !d.traffic.forgettable(m) {
+			return
+		}
+		writes := []store.Write{store.Delete(r.Key)}
+		if m.Record.Token != "" {
+			writes = append(writes, store.Delete(d.s.Keys.Token(m.Record.Token)))
+		}
 		a := d.removals.end(m, ending{
-			why: store.Cause{Kind: store.CauseVouchedGone, By: r.Record.By}, facts: requested(r),
-			conditions: []store.Condition{r.Unchanged()},
-			writes:     []store.Write{store.Delete(r.Key), store.Delete(d.s.Keys.Token(m.Record.Token))},
+			why: why, facts: facts, conditions: append(d.common(), conditions...), writes: writes,
 		})
-		a.Rule = "PROV-9"
+		a.Rule = vouchRule(m)
 	case d.s.Shard.Record.Hold != nil || d.s.stale() || d.spec != nil && !d.mayAct():
 		// it waits; status says what for
-	default: // its record ends with the next plan
-		a := d.step(m, store.Deleting, "PROV-9", effect(store.EffectDeleting), orderedBy(r.Record.By), requested(r),
+	default: // its record ends with a later plan
+		a := d.step(m, store.Deleting, vouchRule(m), effect(store.EffectDeleting), why, facts,
 			func(rec *store.Instance) {
 				rec.Condemned = &store.Condemned{By: r.Record.By, Why: "its machine is gone", At: d.now.UTC(), Now: true}
 			})
-		a.Conditions = append(append(a.Conditions, d.common()...), r.Unchanged())
+		a.Conditions = append(append(a.Conditions, d.common()...), conditions...)
 	}
+}
+
+// mayVouch reports whether nothing contradicts an operator's word that the machine of a provider
+// without a coordinator is gone: no coordinator had the provider for long enough, the agent's lease
+// has ended, and no call can still be under way. The order waits for that.
+func (d *orders) mayVouch(m *member, from time.Time) bool {
+	for _, at := range []time.Time{from, m.Calls.AbsentFrom} {
+		if d.now.Before(at) {
+			d.wake(at)
+			return false
+		}
+	}
+	return !m.Alive.Present() && !m.Calls.Busy && d.s.Shard.Record.Hold == nil && !d.s.stale() &&
+		!d.damage.untouchable(m)
+}
+
+// vouched returns the reason, the evidence and the conditions of an operator's word.
+func (d *orders) vouched(r store.Versioned[store.Request], m *member) (store.Cause, []store.Fact, []store.Condition) {
+	why, facts := store.Cause{Kind: store.CauseVouchedGone, By: r.Record.By}, requested(r)
+	if m.byHand() {
+		return why, facts, []store.Condition{r.Unchanged()}
+	}
+	since, _ := d.s.Providers.withoutSince(&m.Record)
+	why.Name, why.Other = m.Record.Spec.Provider, m.Record.Site
+	why.For = store.Duration(d.now.Sub(since).Round(time.Second))
+	facts = append(facts, streamSays(m.Instance),
+		store.Fact{Kind: store.FactUnconfigured, Name: why.Name, Zone: why.Other, For: why.For})
+	conditions := append([]store.Condition{r.Unchanged(), store.Absent(m.Alive.Key)}, d.s.Providers.Records...)
+	return why, facts, conditions
+}
+
+// vouchRule is the rule by which an operator's word ends the record of a member.
+func vouchRule(m *member) string {
+	if m.byHand() {
+		return "PROV-9"
+	}
+	return "PROV-10"
 }

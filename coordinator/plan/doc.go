@@ -11,7 +11,7 @@
 //	storm.go     whether so many are lost that nothing lost is replaced
 //	progress.go  phases that follow from facts: created, registered, healthy; failures of slots
 //	orders.go    operators' requests
-//	by_hand.go   machines that people set up
+//	by_hand.go   machines that people set up; providers.go: machines that no coordinator can see
 //	dead.go      dead instances
 //	drain.go     instances that leave in order
 //	remove.go    deletions, and the proof that a machine is gone

@@ -225,7 +225,9 @@ func (d *orders) orderToLeave(r store.Versioned[store.Request], m *member) {
 func (d *orders) changeAsOrdered(r store.Versioned[store.Request], m *member, what store.Effect,
 	change func(*store.Instance),
 ) {
-	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), requested(r), change)
+	why := orderedBy(r.Record.By)
+	why.Text = fmt.Sprintf("%.200s", r.Record.Why)
+	a := d.step(m, m.phase, "REC-16", what, why, requested(r), change)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }

@@ -33,6 +33,9 @@ func TestAProtectionEnds(t *testing.T) {
 		p.Why != "a long build" || p.Ends == nil || p.Ends.For != store.Duration(time.Hour) {
 		t.Fatalf("protected %q: %+v", rec.Protected, rec.Protection)
 	}
+	if last := rec.Last; last.Why != "ordered by ann: a long build" || last.Cause.Text != "a long build" {
+		t.Errorf("the journal says %q, %+v", last.Why, last.Cause)
+	}
 	w.change("a", becomesOutdated)
 	w.pass(time.Second)
 	blocked := w.blockedBy()

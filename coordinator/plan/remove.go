@@ -15,7 +15,7 @@ type removals struct{ *draft }
 // (SAFE-8).
 func (d *removals) finish() {
 	for _, m := range d.members {
-		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.damage.untouchable(m) {
+		if m.Record.Phase != store.Deleting || m.touched || m.Calls.Busy || d.damage.untouchable(m) {
 			continue
 		}
 		if proof := d.provedGone(m); proof != nil && d.traffic.forgettable(m) {

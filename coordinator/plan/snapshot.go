@@ -63,6 +63,7 @@ type Snapshot struct {
 	// replicas.
 	Balancers  map[string]*Balancer
 	Configured map[string]bool
+	Providers  Providers
 	Orders     []store.Versioned[store.Request] // orders for the shard as a whole, ordered by ID
 	Extras     []Extra                          // ordered by instance
 	// UnnotedUntil: until then, agents without a record may exist that no replica has noted,

@@ -31,7 +31,7 @@ func Short(c store.Cause) string {
 // earlier release wrote no fields.
 func Clause(c store.Cause, text string) string {
 	if c.Kind == store.CauseOrder {
-		return "it was ordered by " + c.By
+		return also("it was ordered by "+c.By, ": ", OneLine(c.Text))
 	}
 	if c.Kind == store.CauseOutdated {
 		return also("it is outdated", ": ", c.Text)

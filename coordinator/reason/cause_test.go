@@ -22,6 +22,10 @@ func TestCauses(t *testing.T) {
 			store.Cause{Kind: store.CauseOrder, By: "ada", Heir: "web-1-b"},
 			"ordered by ada; web-1-b is healthy in its place", "it was ordered by ada",
 		},
+		{
+			store.Cause{Kind: store.CauseOrder, By: "ada", Text: "a long\nbuild"},
+			"ordered by ada: a long build", "it was ordered by ada: a long build",
+		},
 		{store.Cause{Kind: store.CauseOutdated}, "it is outdated", "it is outdated"},
 		{store.Cause{Kind: store.CauseOutdated, Text: "vars"}, "outdated: vars", "it is outdated: vars"},
 		{

@@ -39,6 +39,8 @@ func Line(f *store.Fact) string {
 		return "provider: no list yet"
 	case store.FactByHand:
 		return "no provider lists it: its machine was set up by hand"
+	case store.FactUnconfigured:
+		return fmt.Sprintf("no coordinator is configured with %s, for %s", providerAt(f.Name, f.Zone), f.For)
 	case store.FactListed:
 		return "provider: " + f.Name
 	case store.FactUnlisted:

@@ -18,6 +18,7 @@ func TestFacts(t *testing.T) {
 		store.FactNoSession:     {"alive absent, last state a", "alive absent"},
 		store.FactNoList:        {"provider: no list yet"},
 		store.FactByHand:        {"no provider lists it: its machine was set up by hand"},
+		store.FactUnconfigured:  {"no coordinator is configured with provider a, for 1m0s"},
 		store.FactListed:        {"provider: a"},
 		store.FactUnlisted:      {"provider: not listed, again", "provider: not listed"},
 		store.FactMachine:       {"provider a ref t", "provider ref "},

@@ -2,6 +2,7 @@ package reason
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -46,6 +47,20 @@ var machineObstacles = map[store.BlockedKind]obstacle{
 		until:   always("the agent confirms it, or an operator says that the machine is gone"),
 		command: forInstance("leasehold instance delete --gone "),
 	},
+	store.BlockedByUnconfigured: {
+		why: func(b *store.Blocked) string {
+			return "no running coordinator is configured with " + providerAt(b.Of.Name, b.Of.Text) +
+				": its machine can neither be seen nor be removed"
+		},
+		until: func(b *store.Blocked) string {
+			said := "one is, or an operator says that the machine is gone"
+			if b.Of.Opens.IsZero() {
+				return said
+			}
+			return said + ", which counts from " + b.Of.Opens.UTC().Format(time.RFC3339) + " on"
+		},
+		command: forInstance("leasehold instance delete --gone "),
+	},
 	store.BlockedByOpening: {
 		why: func(b *store.Blocked) string {
 			return fmt.Sprintf("it is healthy, and load balancer %s has not confirmed it: %s", b.Of.Name,
@@ -70,3 +85,6 @@ var machineObstacles = map[store.BlockedKind]obstacle{
 		until: always("the load balancer answers"),
 	},
 }
+
+// providerAt names a provider, or one site of it.
+func providerAt(provider, site string) string { return also("provider "+provider, " at site ", site) }

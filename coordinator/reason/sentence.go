@@ -45,7 +45,7 @@ func Sentence(c store.Cause) string {
 	}
 	switch c.Kind {
 	case store.CauseOrder:
-		return "ordered by " + c.By
+		return also("ordered by "+c.By, ": ", OneLine(c.Text))
 	case store.CauseOutdated:
 		if c.Text == "" {
 			return "it is outdated"
@@ -268,7 +268,12 @@ func ofGroup(c store.Cause) string {
 	case store.CauseVanished:
 		return "its removal was never confirmed (" + c.Text + "), but the provider no longer lists it"
 	case store.CauseVouchedGone:
-		return "operator " + c.By + " says that its machine is gone"
+		said := "operator " + c.By + " says that its machine is gone"
+		if c.Name == "" {
+			return said
+		}
+		return fmt.Sprintf("%s, and for %s no coordinator has been configured with %s", said, c.For,
+			providerAt(c.Name, c.Other))
 	case store.CauseExtra:
 		return fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", c.Name, c.For,
 			unwanted[c.Other])

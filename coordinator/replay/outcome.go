@@ -211,21 +211,27 @@ func (p *play) changes() map[string]int {
 // unknown says what the result cannot show.
 func unknown(t *tape, was review.Report, would, control *play) []string {
 	all := slices.Clone(was.Unknown)
-	say := func(n int, format string) {
+	say := func(n int, one, many, format string) {
 		if n > 0 {
-			all = append(all, fmt.Sprintf(format, n))
+			all = append(all, fmt.Sprintf(format, reason.Counted(n, one, many)))
 		}
 	}
-	say(t.missing, "Of %d days nothing is known: nothing happens on them.")
-	say(t.omitted, "%d failures are known as a number alone: they are not played.")
-	say(t.coarse, "Of %d hours the load is known from a summary: its middle, with its peak for ten minutes.")
-	say(t.mean, "Of %d hours only the mean of the load is known: the group was of fixed size then.")
+	say(t.missing, "day", "days", "Of %s nothing is known: nothing happens then.")
+	say(t.omitted, "failure is known as a number alone: it is", "failures are known as a number alone: they are",
+		"%s not played.")
+	say(t.coarse, "hour", "hours", "Of %s the load is known from a summary: its middle, with its peak for ten minutes.")
+	say(t.mean, "hour", "hours", "Of %s only the mean of the load is known: the group was of fixed size then.")
 	if would.unheard > 0 {
 		all = append(all, fmt.Sprintf("For %s in all no load of a group with scale is recorded: its agents report "+
 			"none then, so that it does not shrink.", reason.Span(would.unheard)))
 	}
-	say(would.missed, "%d failures hit a slot in which nothing served with the groups of the file: they are not played.")
-	say(control.missed, "%d failures hit a slot in which nothing served with the control: they are not played.")
+	for _, missed := range []struct {
+		n    int
+		with string
+	}{{would.missed, "the groups of the file"}, {control.missed, "the control"}} {
+		say(missed.n, "failure", "failures", "%s hit a slot in which nothing served with "+missed.with+": "+
+			reason.Verb(missed.n, "it is", "they are")+" not played.")
+	}
 	return append(all,
 		"What happened to a slot happens to the instance that serves in it: more instances would have had more "+
 			"failures, fewer of them fewer.",

@@ -83,3 +83,14 @@ func TestWhatADayLacksIsReportedOnce(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// proves DAY-5
+func TestNumbersAndNounsOfDays(t *testing.T) {
+	day := store.Day{Day: "2026-03-01", Uncounted: 1, Unread: 1}
+	text := strings.Join(ofDays([]store.Day{day}, time.Time{}), " ")
+	for _, want := range []string{"(1 time).", "Of these days 1 entry is not summed up: there were too many."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+}

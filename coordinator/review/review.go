@@ -124,7 +124,8 @@ func Of(in Input) Report {
 			"what held up that request is not in here.")
 	if w.more > 0 {
 		r.Unknown = append(r.Unknown, fmt.Sprintf(
-			"In large failures the journal has only the number of some verdicts (%d times): those are missing here.", w.more))
+			"In large failures the journal has only the number of some verdicts (%s): those are missing here.",
+			reason.Number(w.more, "time")))
 	}
 	return r
 }

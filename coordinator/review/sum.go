@@ -143,10 +143,12 @@ func ofDays(days []store.Day, reach time.Time) (unknown []string) {
 	}
 	if uncounted > 0 {
 		unknown = append(unknown, fmt.Sprintf(
-			"In large failures of these days the journal had only the number of some verdicts (%d times).", uncounted))
+			"In large failures of these days the journal had only the number of some verdicts (%s).",
+			reason.Number(uncounted, "time")))
 	}
 	if unread > 0 {
-		unknown = append(unknown, fmt.Sprintf("Of these days %d entries were too many to be summed up.", unread))
+		unknown = append(unknown, fmt.Sprintf("Of these days %s not summed up: there were too many.",
+			reason.Counted(unread, "entry is", "entries are")))
 	}
 	span := int(after(days).Sub(beginOf(days[0].Day)) / dayLong)
 	if missing := span - len(there); missing > 0 {

@@ -74,6 +74,30 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("no column is cut off on a narrow screen", func(t *testing.T) {
+		g := store.DefaultGroup()
+		g.Name, g.Provider, g.Size = "narrow", "mem", 3
+		g.Windows = []store.Window{{From: "22:00", For: store.Duration(time.Hour)}}
+		g.Complete()
+		x.crowd("narrow", 3)
+		x.put(map[string]any{x.keys.Status("narrow"): store.Status{
+			Schema: store.Schema, Group: "narrow", Accepted: &g, AcceptedRevision: 1 << 40, State: store.GroupStarted,
+			Since: x.now, Rollout: &store.Rollout{Template: "t2", Since: x.now, Progress: x.now, Done: 1, Total: 3},
+		}})
+		tab := b.Tab(t, browser.Look{Width: 500, Height: 900})
+		for path, needs := range map[string]string{
+			"/": "#groups", "/g/web": ".events", "/g/narrow": ".zones:not(.calendar)", "/g/narrow?show=all": ".calendar",
+			"/i/web-0-a": ".events", "/report": ".stack",
+		} {
+			tab.Go(x.server.URL() + path)
+			tab.Until("the tables of "+path, "!!document.querySelector('"+needs+"')")
+			if cut := browser.Eval[string](tab, "[...document.querySelectorAll('.wide:has(table)')].filter("+
+				"e => e.scrollWidth > e.clientWidth).map(e => e.firstChild.className).join()"); cut != "" {
+				t.Errorf("%s: columns of %s are cut off", path, cut)
+			}
+		}
+	})
+
 	t.Run("changes are seen without loading the page again", func(t *testing.T) {
 		tab := b.Tab(t, wide)
 		tab.Go(x.server.URL() + "/g/web")

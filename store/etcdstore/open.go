@@ -148,12 +148,24 @@ func (s *Store) newClient(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
+// DialError is why etcd could not be opened, and what to do about it: for logs, in one line. A
+// command has a next step of its own, and shows What alone.
+type DialError struct {
+	What error
+	Next string
+}
+
+func (e *DialError) Error() string { return e.What.Error() + ": " + e.Next }
+func (e *DialError) Unwrap() error { return e.What }
+
 // explainDial says in one line which endpoints were tried, why that failed and what to do.
 func (s *Store) explainDial(ctx context.Context, err error) error {
 	where := strings.Join(s.cfg.Endpoints, ", ")
 	if denied(err) {
-		return fmt.Errorf("connect to etcd at %s: %w: %s: check the user name, the password and the certificate",
-			where, denial(err), reason(err))
+		return &DialError{
+			What: fmt.Errorf("connect to etcd at %s: %w: %s", where, denial(err), reason(err)),
+			Next: "check the user name, the password and the certificate",
+		}
 	}
 	if s.asksForCertificate() {
 		return fmt.Errorf("connect to etcd at %s: %w: it asks for a certificate, and none was given", where,
@@ -178,7 +190,7 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 	case strings.Contains(why, "handshake") || strings.Contains(why, "server preface"):
 		next = "check that the certificates match, and that both sides speak TLS or neither does"
 	}
-	return fmt.Errorf("connect to etcd at %s: %w: %s: %s", where, store.ErrUnavailable, why, next)
+	return &DialError{What: fmt.Errorf("connect to etcd at %s: %w: %s", where, store.ErrUnavailable, why), Next: next}
 }
 
 // asksForCertificate reports whether a member sends away those who show no certificate, and that we

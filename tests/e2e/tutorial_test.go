@@ -133,7 +133,7 @@ func (l *laptop) reader(group string) *reader { return &reader{l, group, map[str
 
 // run runs a command in a terminal, since output is a table only there. Nothing is typed.
 func (r *reader) run(command string) (string, error) {
-	cmd := r.command("script", "-qec", "stty cols 110; "+command, "/dev/null")
+	cmd := r.command("script", "-qec", "stty cols 80; "+command, "/dev/null")
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(bin("leasehold"))+":"+os.Getenv("PATH"), "NO_COLOR=1",
 		"SHELL=/bin/bash")
 	if r.dev == nil { // there is no shard yet, and nothing that names one
