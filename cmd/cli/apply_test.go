@@ -244,8 +244,8 @@ func TestAConflictBeforeSeveralTransactions(t *testing.T) {
 		in.changes = append(in.changes, change{name: g.Name, after: g})
 	}
 	w.put(store.KindGroups, "g063", webGroup(4))
-	s := &Session{env: w.env(os.Stdout, os.Stderr), flags: &Globals{Shard: "default"}, st: w.st}
-	_, err := s.writeIntent(t.Context(), in, "again")
+	inv := &Invocation{env: w.env(os.Stdout, os.Stderr), flags: &Globals{Shard: "default"}, st: w.st}
+	_, err := inv.writeIntent(t.Context(), in, "again")
 	var why *Failure
 	if !errors.As(err, &why) || why.Code != Conflict {
 		t.Errorf("got %v", err)

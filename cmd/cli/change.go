@@ -86,34 +86,34 @@ func (c *change) setSize(n int) {
 
 // readChange reads a group to be changed. If the group does not exist, before is nil and isNew
 // true.
-func (s *Session) readChange(ctx context.Context, name string) (change, error) {
-	c, err := s.readPresent(ctx, name)
+func (inv *Invocation) readChange(ctx context.Context, name string) (change, error) {
+	c, err := inv.readPresent(ctx, name)
 	if err == nil {
-		err = s.api.checkBase(c)
+		err = inv.api.checkBase(c)
 	}
 	return c, err
 }
 
-func (s *Session) readPresent(ctx context.Context, name string) (change, error) {
-	c := change{name: name, now: s.env.Now()}
-	kv, err := s.find(ctx, s.keys().Group(name))
+func (inv *Invocation) readPresent(ctx context.Context, name string) (change, error) {
+	c := change{name: name, now: inv.env.Now()}
+	kv, err := inv.find(ctx, inv.keys().Group(name))
 	if err != nil {
 		return c, err
 	}
-	static, err := s.find(ctx, s.keys().Static(name))
+	static, err := inv.find(ctx, inv.keys().Static(name))
 	if err != nil {
 		return c, err
 	}
 	c.was, c.staticWas = kv.Modified, static.Modified
 	if static.Modified != 0 {
-		status, err := s.find(ctx, s.keys().Status(name))
+		status, err := inv.find(ctx, inv.keys().Status(name))
 		if err != nil {
 			return c, err
 		}
 		return c, c.readStatic(static, kv, status)
 	}
 	if kv.Modified == 0 {
-		c.left, err = s.leftOf(ctx, name)
+		c.left, err = inv.leftOf(ctx, name)
 		return c, err
 	}
 	g, broken, err := groupfile.ReadStored(kv.Value)
@@ -124,14 +124,14 @@ func (s *Session) readPresent(ctx context.Context, name string) (change, error) 
 		broken = fmt.Errorf("its name is %q, its key says %q", g.Name, name)
 	}
 	c.before, c.broken = &g, broken
-	c.left, err = s.leftUnless(ctx, &c)
+	c.left, err = inv.leftUnless(ctx, &c)
 	return c, err
 }
 
 // leftUnless returns how many instances a group has if its spec, as it was read, is not in force,
 // and 0 if it is. A smaller size is compared with them.
-func (s *Session) leftUnless(ctx context.Context, c *change) (int, error) {
-	kv, err := s.find(ctx, s.keys().Status(c.name))
+func (inv *Invocation) leftUnless(ctx context.Context, c *change) (int, error) {
+	kv, err := inv.find(ctx, inv.keys().Status(c.name))
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (s *Session) leftUnless(ctx context.Context, c *change) (int, error) {
 	if c.broken == nil && (kv.Modified == 0 || !refused) {
 		return 0, nil
 	}
-	left, err := s.leftOf(ctx, c.name)
+	left, err := inv.leftOf(ctx, c.name)
 	if accepted := st.Record.Accepted; accepted != nil {
 		left = max(left, accepted.Size)
 	}
@@ -149,14 +149,14 @@ func (s *Session) leftUnless(ctx context.Context, c *change) (int, error) {
 }
 
 // leftOf returns how many instances a group without a spec still has, according to its status.
-func (s *Session) leftOf(ctx context.Context, name string) (left int, err error) {
-	kv, err := s.find(ctx, s.keys().Status(name))
+func (inv *Invocation) leftOf(ctx context.Context, name string) (left int, err error) {
+	kv, err := inv.find(ctx, inv.keys().Status(name))
 	if err != nil || kv.Modified == 0 {
 		return 0, err
 	}
 	st, err := store.Decode[store.Status](kv)
 	if err != nil { // the records themselves are counted
-		some, err := s.instancesOf(ctx, s.keys(), name, unlimited)
+		some, err := inv.instancesOf(ctx, inv.keys(), name, unlimited)
 		return len(some.records), err
 	}
 	for phase, n := range st.Record.Phases {
@@ -215,16 +215,16 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 
 // readExisting is readChange for commands that change a part of the spec, and therefore need it
 // whole.
-func (s *Session) readExisting(ctx context.Context, name string) (change, error) {
+func (inv *Invocation) readExisting(ctx context.Context, name string) (change, error) {
 	if !isName(name) {
-		return change{}, s.noGroup(ctx, name)
+		return change{}, inv.noGroup(ctx, name)
 	}
-	c, err := s.readChange(ctx, name)
+	c, err := inv.readChange(ctx, name)
 	switch {
 	case err != nil:
 		return c, err
 	case c.isNew():
-		return c, s.noGroup(ctx, name)
+		return c, inv.noGroup(ctx, name)
 	case c.broken != nil && c.static != nil:
 		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides",
 			"group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))
@@ -238,42 +238,42 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 
 // write writes all changes or none, each only if its group is still as it was read. again is the
 // command to repeat after a lost race.
-func (s *Session) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
-	return s.writeWith(ctx, changes, nil, again)
+func (inv *Invocation) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
+	return inv.writeWith(ctx, changes, nil, again)
 }
 
 // writeWith is write with additional operations in the same transaction.
-func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision,
-	error,
+func (inv *Invocation) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (
+	store.Revision, error,
 ) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was),
-			store.At(s.keys().Static(c.name), c.staticWas))
+		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.was),
+			store.At(inv.keys().Static(c.name), c.staticWas))
 		if c.putStatic != nil {
-			txn.Writes = append(txn.Writes, store.Put(s.keys().Static(c.name), store.Encode(*c.putStatic)))
+			txn.Writes = append(txn.Writes, store.Put(inv.keys().Static(c.name), store.Encode(*c.putStatic)))
 			continue
 		}
-		txn.Writes = append(txn.Writes, store.Put(s.keys().Group(c.name), c.value()))
+		txn.Writes = append(txn.Writes, store.Put(inv.keys().Group(c.name), c.value()))
 	}
 	for _, r := range also {
-		key := s.keys().Request(r.ID)
+		key := inv.keys().Request(r.ID)
 		txn.Conditions = append(txn.Conditions, store.Absent(key))
 		txn.Writes = append(txn.Writes, store.Put(key, store.Encode(r)))
 	}
-	rev, err := s.commit(ctx, "write group", txn)
+	rev, err := inv.commit(ctx, "write group", txn)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
-		return 0, s.lost(ctx, changes, conflict, again)
+		return 0, inv.lost(ctx, changes, conflict, again)
 	}
 	if err == nil {
-		s.warnOfSources(changes)
+		inv.warnOfSources(changes)
 	}
 	return rev, err
 }
 
 // warnOfSources says that an edit by hand lasts until the group's source is applied again.
-func (s *Session) warnOfSources(changes []change) {
+func (inv *Invocation) warnOfSources(changes []change) {
 	for _, c := range changes {
 		if c.before == nil || c.before.Source == "" || c.after.Deleting {
 			continue
@@ -281,30 +281,30 @@ func (s *Session) warnOfSources(changes []change) {
 		was, ok := *c.before, c.after
 		was.OperatorState, ok.OperatorState = store.OperatorState{}, store.OperatorState{}
 		if string(store.Encode(was)) != string(store.Encode(ok)) {
-			s.warn("%s was applied from source %s: the next leasehold apply from there restores what its files say", c.name,
+			inv.warn("%s was applied from source %s: the next leasehold apply from there restores what its files say", c.name,
 				c.before.Source)
 		}
 	}
 }
 
 // lost returns an error that says which other edit came first.
-func (s *Session) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
-	if s.api != nil {
-		s.api.raced = true
+func (inv *Invocation) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
+	if inv.api != nil {
+		inv.api.raced = true
 	}
 	first := changes[0]
-	key, what, was := s.keys().Group(first.name), "group "+first.name, first.was
+	key, what, was := inv.keys().Group(first.name), "group "+first.name, first.was
 	for _, other := range changes {
-		if k := s.keys().Group(other.name); slices.Contains(conflict.Keys, k) {
+		if k := inv.keys().Group(other.name); slices.Contains(conflict.Keys, k) {
 			key, what, was = k, "group "+other.name, other.was
 			break
 		}
-		if k := s.keys().Static(other.name); slices.Contains(conflict.Keys, k) {
+		if k := inv.keys().Static(other.name); slices.Contains(conflict.Keys, k) {
 			key, what, was = k, "static group "+other.name, other.staticWas
 			break
 		}
 	}
-	now, err := s.find(ctx, key)
+	now, err := inv.find(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -378,17 +378,17 @@ func (c change) shrinking() string {
 
 // leftAlone reports that there was nothing to write. It is an error if the coordinator refuses the
 // present spec: applying the same one again changes nothing.
-func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision) error {
-	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.name))
+func (inv *Invocation) leftAlone(ctx context.Context, c change, shown store.Revision) error {
+	status, _, err := findRecord[store.Status](ctx, inv, inv.keys().Status(c.name))
 	if err != nil {
 		return err
 	}
 	bad := status.Record.Invalid
 	if bad == nil || bad.Revision != c.rev() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.name, shown)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %d\n", c.name, shown)
 		return nil
 	}
-	fmt.Fprintf(s.env.Stdout, "%s refused rev %d\n", c.name, shown)
+	fmt.Fprintf(inv.env.Stdout, "%s refused rev %d\n", c.name, shown)
 	next := "leasehold group edit " + c.name
 	if c.static != nil {
 		next = "correct the shard's file, then leasehold config apply -f FILE; or " + next

@@ -29,16 +29,16 @@ type ConfigApply struct {
 }
 
 // Run writes the groups in the files to static/. All are written, or none.
-func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
-	changes, err := c.changes(ctx, s)
+func (c *ConfigApply) Run(ctx context.Context, inv *Invocation) error {
+	changes, err := c.changes(ctx, inv)
 	if err != nil {
 		return err
 	}
-	if err := s.judgeChanges(ctx, changes); err != nil {
+	if err := inv.judgeChanges(ctx, changes); err != nil {
 		return err
 	}
 	if c.DryRun {
-		return c.dryRun(s, changes)
+		return c.dryRun(inv, changes)
 	}
 	var writes []change
 	for _, ch := range changes {
@@ -47,7 +47,7 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 		}
 		act := ch.toConfirm()
 		if act != "" {
-			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+			if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	}
 	var rev store.Revision
 	if len(writes) > 0 {
-		if rev, err = s.write(ctx, writes,
+		if rev, err = inv.write(ctx, writes,
 			"leasehold config apply "+c.flags()+" --dry-run, then leasehold config apply again"); err != nil {
 			return err
 		}
@@ -67,21 +67,21 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	var refused error
 	for _, ch := range changes {
 		if ch.staticUnchanged() {
-			refused = cmp.Or(refused, s.leftAlone(ctx, ch, ch.staticWas))
+			refused = cmp.Or(refused, inv.leftAlone(ctx, ch, ch.staticWas))
 		} else {
-			fmt.Fprintln(s.env.Stdout, ch.became(rev))
+			fmt.Fprintln(inv.env.Stdout, ch.became(rev))
 		}
 		for _, w := range ch.after.Warnings() {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
-	return cmp.Or(refused, s.warnOfProviders(ctx, changes))
+	return cmp.Or(refused, inv.warnOfProviders(ctx, changes))
 }
 
 // changes returns the changes for the files: the groups in them and, with --prune, the static
 // groups that are not.
-func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error) {
-	files, err := s.parseFiles(c.Files)
+func (c *ConfigApply) changes(ctx context.Context, inv *Invocation) ([]change, error) {
+	files, err := inv.parseFiles(c.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	}
 	var changes []change
 	for _, g := range groups {
-		ch, err := s.planStatic(ctx, g.Group)
+		ch, err := inv.planStatic(ctx, g.Group)
 		if err == nil {
-			err = s.refuseIfDeleting(ch, c.DryRun)
+			err = inv.refuseIfDeleting(ch, c.DryRun)
 		}
 		if err != nil {
 			return nil, err
@@ -104,16 +104,16 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	if !c.Prune {
 		return changes, nil
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindStatic), 0)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range listing.KVs {
-		_, name, _ := s.keys().Split(kv.Key)
+		_, name, _ := inv.keys().Split(kv.Key)
 		if slices.ContainsFunc(changes, func(ch change) bool { return ch.name == name }) {
 			continue
 		}
-		ch, err := s.readChange(ctx, name)
+		ch, err := inv.readChange(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +130,11 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 }
 
 // planStatic returns the change of static/ for a group from a file. Its override stays.
-func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error) {
-	ch, err := s.readChange(ctx, g.Name)
+func (inv *Invocation) planStatic(ctx context.Context, g store.Group) (change, error) {
+	ch, err := inv.readChange(ctx, g.Name)
 	var unusable *Failure
 	if errors.As(err, &unusable) && unusable.Code == Failed && ch.staticWas != 0 && ch.static == nil {
-		s.warn("%s; it is replaced as a whole", unusable.What)
+		inv.warn("%s; it is replaced as a whole", unusable.What)
 		err = nil
 	}
 	if err != nil {
@@ -148,12 +148,12 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 	case ch.staticWas == 0 && ch.was != 0:
 		return ch, notStatic(ch)
 	case ch.broken != nil:
-		s.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force",
+		inv.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force",
 			ch.name, ch.was, joined(ch.broken))
 	}
 	ch.after = ch.inForceWith(g)
 	if ch.lost != nil {
-		s.warn("%s: %s; until then the last accepted spec stays in force", ch.name, ch.lost.Missing(*ch.before))
+		inv.warn("%s: %s; until then the last accepted spec stays in force", ch.name, ch.lost.Missing(*ch.before))
 	}
 	if err := ch.after.Validate(); err != nil {
 		return ch, failure(Failed, "leasehold group edit "+ch.name,
@@ -230,25 +230,25 @@ func (c change) became(rev store.Revision) string {
 }
 
 // dryRun shows what would change.
-func (c *ConfigApply) dryRun(s *Session, changes []change) error {
+func (c *ConfigApply) dryRun(inv *Invocation, changes []change) error {
 	for _, ch := range changes {
 		switch {
 		case ch.staticUnchanged():
-			fmt.Fprintf(s.env.Stdout, "%s: unchanged, rev %d\n", ch.name, ch.staticWas)
+			fmt.Fprintf(inv.env.Stdout, "%s: unchanged, rev %d\n", ch.name, ch.staticWas)
 		case ch.pruned():
-			fmt.Fprintf(s.env.Stdout, "%s: rev %d, would be deleted\n", ch.name, ch.staticWas)
+			fmt.Fprintf(inv.env.Stdout, "%s: rev %d, would be deleted\n", ch.name, ch.staticWas)
 		case ch.isNew():
-			fmt.Fprintf(s.env.Stdout, "%s: new, there is no such group\n", ch.name)
+			fmt.Fprintf(inv.env.Stdout, "%s: new, there is no such group\n", ch.name)
 		default:
-			fmt.Fprintf(s.env.Stdout, "%s: rev %d\n", ch.name, ch.staticWas)
+			fmt.Fprintf(inv.env.Stdout, "%s: rev %d\n", ch.name, ch.staticWas)
 		}
-		if err := writeChanges(s, ch.static, *ch.putStatic); err != nil {
+		if err := writeChanges(inv, ch.static, *ch.putStatic); err != nil {
 			return err
 		}
 		for _, w := range ch.after.Warnings() {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
-	fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+	fmt.Fprintln(inv.env.Stdout, "Nothing changed.")
 	return nil
 }

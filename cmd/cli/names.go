@@ -13,21 +13,21 @@ import (
 
 // judgeChanges refuses what a file alone does not show to be wrong: names that no coordinator
 // knows, and paths that no agent can write.
-func (s *Session) judgeChanges(ctx context.Context, changes []change) error {
-	if err := s.judgeSources(ctx, changes); err != nil {
+func (inv *Invocation) judgeChanges(ctx context.Context, changes []change) error {
+	if err := inv.judgeSources(ctx, changes); err != nil {
 		return err
 	}
-	return s.judgePlaces(ctx, changes)
+	return inv.judgePlaces(ctx, changes)
 }
 
 // judgeSources refuses a change that adds a metric which no running coordinator has, at its place
 // in the file: the group's size would follow nothing, or its analysis would never end waiting
 // (AUTO-1, ROLL-5).
-func (s *Session) judgeSources(ctx context.Context, changes []change) error {
+func (inv *Invocation) judgeSources(ctx context.Context, changes []change) error {
 	if !slices.ContainsFunc(changes, func(ch change) bool { return len(ch.sourceFields()) > 0 }) {
 		return nil
 	}
-	replicas, err := s.replicas(ctx)
+	replicas, err := inv.replicas(ctx)
 	if err != nil || len(replicas) == 0 {
 		return err
 	}
