@@ -200,6 +200,12 @@ func (r *Replica) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	return r.serve(ctx, shard, listener, downloads)
+}
+
+// serve serves agents, and agent programs unless downloads is nil, until ctx ends or a part fails.
+// Meanwhile the replica stands for election.
+func (r *Replica) serve(ctx context.Context, shard store.Shard, listener, downloads net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	gw, err := r.newGateway(shard.ID)
