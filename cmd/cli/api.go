@@ -60,7 +60,9 @@ type userOfAPI struct {
 }
 
 // invocation is a command of this user, with its own output.
-func (u *userOfAPI) invocation(command, group string, edit api.Edit, file []byte) (inv *Invocation, said *bytes.Buffer) {
+func (u *userOfAPI) invocation(command, group string, edit api.Edit, file []byte) (
+	inv *Invocation, said *bytes.Buffer,
+) {
 	env, flags := u.process.env, *u.process.flags
 	said = &bytes.Buffer{}
 	env.Stdin, env.Stdout, env.Stderr = bytes.NewReader(file), &bytes.Buffer{}, said
@@ -121,12 +123,12 @@ func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit a
 	if err == nil && len(groups) != 1 {
 		err = onlyGroup(group)
 	}
-	var ch change
+	var ch groupChange
 	if err == nil {
 		ch, err = s.planChange(ctx, groups[0])
 	}
 	if err == nil {
-		err = s.judgeChanges(ctx, []change{ch})
+		err = s.judgeChanges(ctx, []groupChange{ch})
 	}
 	return s.foreseen(ctx, said, ch, err)
 }
@@ -302,7 +304,7 @@ func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit 
 }
 
 // checkBase compares a group's revision as read with the one that the request is based on.
-func (r *requestOfAPI) checkBase(c change) error {
+func (r *requestOfAPI) checkBase(c groupChange) error {
 	switch {
 	case r == nil:
 		return nil
@@ -350,7 +352,9 @@ func unconfirmed(name, act string) error {
 }
 
 // foreseen is the result of a dry run.
-func (inv *Invocation) foreseen(ctx context.Context, said *bytes.Buffer, ch change, err error) (api.Result, error) {
+func (inv *Invocation) foreseen(ctx context.Context, said *bytes.Buffer, ch groupChange, err error) (
+	api.Result, error,
+) {
 	var f foreseenChange
 	if err == nil {
 		f, err = inv.foreseeChange(ctx, ch)

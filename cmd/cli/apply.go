@@ -26,7 +26,7 @@ type Apply struct {
 
 // intent is everything that one apply is about.
 type intent struct {
-	changes  []change // of the groups in the files, in order, and then of those that are pruned
+	changes  []groupChange // of the groups in the files, in order, and then of those that are pruned
 	settings *settingsChange
 	at       store.Revision // everything was read at this revision or later
 }
@@ -158,7 +158,7 @@ func (c *Apply) readIntent(ctx context.Context, inv *Invocation) (intent, error)
 }
 
 // setSource records the source beside a group. A group of another source is left alone.
-func (c *Apply) setSource(ch *change) error {
+func (c *Apply) setSource(ch *groupChange) error {
 	had := ch.after.Source
 	switch {
 	case c.Source == "" && had != "" && !c.TakeOver:
@@ -176,7 +176,7 @@ func (c *Apply) setSource(ch *change) error {
 func (c *Apply) prune(ctx context.Context, inv *Invocation, in *intent, groups store.Listing) error {
 	for _, kv := range groups.KVs {
 		_, name, _ := inv.keys().Split(kv.Key)
-		if slices.ContainsFunc(in.changes, func(ch change) bool { return ch.name == name }) {
+		if slices.ContainsFunc(in.changes, func(ch groupChange) bool { return ch.name == name }) {
 			continue
 		}
 		if state := operatorState(kv); state.Source != c.Source || state.Deleting {
@@ -189,7 +189,7 @@ func (c *Apply) prune(ctx context.Context, inv *Invocation, in *intent, groups s
 		if err != nil {
 			return err
 		}
-		if d.was != kv.Modified || d.unusable {
+		if d.groupRev != kv.Modified || d.unusable {
 			return failure(Conflict, "run the same command again",
 				"group %s was changed a moment ago; nothing was changed", name)
 		}
@@ -197,7 +197,7 @@ func (c *Apply) prune(ctx context.Context, inv *Invocation, in *intent, groups s
 			continue
 		}
 		d.after.Source, d.after.Deleting, d.pruning = c.Source, true, d.act
-		in.changes = append(in.changes, d.change)
+		in.changes = append(in.changes, d.groupChange)
 	}
 	return nil
 }
@@ -225,9 +225,9 @@ func (c *Apply) checkUnchangedSince(ctx context.Context, inv *Invocation, in int
 		}
 	}
 	for _, ch := range in.changes {
-		if was := then[inv.keys().Group(ch.name)]; was != ch.was {
+		if was := then[inv.keys().Group(ch.name)]; was != ch.groupRev {
 			return failure(Conflict, again, "group %s has changed since revision %d: %s; nothing was changed", ch.name, at,
-				whatHappened(was, ch.was))
+				describeConflict(was, ch.groupRev))
 		}
 	}
 	if set := in.settings; set != nil && then[inv.keys().Shard()] != set.shard.Modified {
@@ -243,7 +243,7 @@ func (in intent) toConfirm() (acts []act) {
 		case ch.pruning != "":
 			acts = append(acts, act{ch.name, "no file has group " + ch.name + " any more: " + ch.pruning})
 		case ch.shrinks():
-			acts = append(acts, act{ch.name, ch.shrinking()})
+			acts = append(acts, act{ch.name, ch.describeShrinking()})
 		}
 	}
 	return acts
@@ -301,7 +301,7 @@ func settingsWords(n int) string {
 }
 
 // did says what was done with the group.
-func (c change) did() string {
+func (c groupChange) did() string {
 	switch {
 	case c.pruning != "":
 		return "deleting"

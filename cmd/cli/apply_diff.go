@@ -21,8 +21,8 @@ type applyDocument struct {
 // diff shows everything that would change, and its consequences. It writes nothing.
 func (c *Apply) diff(ctx context.Context, inv *Invocation, in intent) error {
 	doc := applyDocument{Revision: in.at, Groups: []foreseenChange{}}
-	var shown []change
-	var pruned []change
+	var shown []groupChange
+	var pruned []groupChange
 	var refused []string
 	for _, ch := range in.changes {
 		switch {
@@ -67,7 +67,7 @@ func (c *Apply) diff(ctx context.Context, inv *Invocation, in intent) error {
 	}
 }
 
-func writeApplyDiff(inv *Invocation, doc applyDocument, shown, pruned []change) error {
+func writeApplyDiff(inv *Invocation, doc applyDocument, shown, pruned []groupChange) error {
 	out := inv.env.Stdout
 	if len(doc.Settings) > 0 {
 		fmt.Fprintf(out, "shard %s\n%s\n", inv.flags.Shard, strings.Join(doc.Settings, "\n"))

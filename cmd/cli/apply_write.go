@@ -35,7 +35,7 @@ const groupsAtOnce = (store.MaxOps - 1) / 2
 // it already. The next apply continues from there.
 func (inv *Invocation) writeIntent(ctx context.Context, in intent, again string) (written, error) {
 	done := written{groups: map[string]store.Revision{}}
-	var writes []change
+	var writes []groupChange
 	for _, ch := range in.changes {
 		if !ch.unchanged() {
 			writes = append(writes, ch)
@@ -65,12 +65,12 @@ func (inv *Invocation) writeIntent(ctx context.Context, in intent, again string)
 }
 
 // writePart writes one transaction.
-func (inv *Invocation) writePart(ctx context.Context, changes []change, settings *settingsChange, again string) (
+func (inv *Invocation) writePart(ctx context.Context, changes []groupChange, settings *settingsChange, again string) (
 	store.Revision, error,
 ) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.was),
+		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.groupRev),
 			store.Absent(inv.keys().Static(c.name)))
 		txn.Writes = append(txn.Writes, store.Put(inv.keys().Group(c.name), c.value()))
 	}
@@ -87,7 +87,7 @@ func (inv *Invocation) writePart(ctx context.Context, changes []change, settings
 		return 0, failure(Conflict, again,
 			"shard %s: its record was changed in the meantime; nothing was written", inv.flags.Shard)
 	default:
-		return 0, inv.lost(ctx, changes, conflict, again)
+		return 0, inv.conflictError(ctx, changes, conflict, again)
 	}
 }
 
@@ -111,7 +111,7 @@ func wasWere(n int) string {
 }
 
 // unchangedSince fails if one of the groups is no longer as it was read.
-func (inv *Invocation) unchangedSince(ctx context.Context, changes []change, again string) error {
+func (inv *Invocation) unchangedSince(ctx context.Context, changes []groupChange, again string) error {
 	now := map[string]store.Revision{}
 	for _, kind := range []string{store.KindGroups, store.KindStatic} {
 		listing, err := inv.list(ctx, inv.keys().Of(kind), 0)
@@ -124,7 +124,7 @@ func (inv *Invocation) unchangedSince(ctx context.Context, changes []change, aga
 	}
 	var conflict store.ConflictError
 	for _, c := range changes {
-		if now[inv.keys().Group(c.name)] != c.was {
+		if now[inv.keys().Group(c.name)] != c.groupRev {
 			conflict.Keys = append(conflict.Keys, inv.keys().Group(c.name))
 		}
 		if now[inv.keys().Static(c.name)] != 0 {
@@ -132,7 +132,7 @@ func (inv *Invocation) unchangedSince(ctx context.Context, changes []change, aga
 		}
 	}
 	if len(conflict.Keys) > 0 {
-		return inv.lost(ctx, changes, &conflict, again)
+		return inv.conflictError(ctx, changes, &conflict, again)
 	}
 	return nil
 }

@@ -15,53 +15,53 @@ import (
 // change is an edit of one group: the new spec, and what was read before. It is written only while
 // groups/<name> and static/<name> are still as they were read (REC-14). For a static group,
 // groups/<name> holds an override (REC-6).
-type change struct {
-	name   string
-	before *store.Group   // the previous spec; nil: no group, or none that can be read
-	was    store.Revision // revision of groups/<name> as read; 0: absent
-	broken error          // why what was read cannot be used
-	left   int            // number of instances of a group whose key is gone or whose spec is not in force
-	after  store.Group
-	entry  *groupfile.Entry // the file of after; nil: none
-	chosen *store.Scale     // the size that load has chosen; nil: none
-	now    time.Time        // when it was read
+type groupChange struct {
+	name      string
+	before    *store.Group   // the previous spec; nil: no group, or none that can be read
+	groupRev  store.Revision // revision of groups/<name> as read; 0: absent
+	broken    error          // why what was read cannot be used
+	remaining int            // number of instances of a group whose key is gone or whose spec is not in force
+	after     store.Group
+	file      *groupfile.Entry // the file of after; nil: none
+	loadSize  *store.Scale     // the size that load has chosen; nil: none
+	readAt    time.Time        // when it was read
 
-	static      *store.Group   // as config apply wrote it; nil: the group is not static
-	staticWas   store.Revision // revision of static/<name>; 0: absent
-	override    store.Override // content of groups/<name> for a static group: what commands have set
-	wasOverride store.Override
-	putStatic   *store.Group  // write it to static/<name>: only config apply does
-	pruning     string        // what its deletion by apply --prune does; "": that does not delete it
-	lost        *store.Beside // an override that is in force although it is missing (SAFE-10)
+	static         *store.Group   // as config apply wrote it; nil: the group is not static
+	staticRev      store.Revision // revision of static/<name>; 0: absent
+	overrideAfter  store.Override // content of groups/<name> for a static group: what commands have set
+	overrideBefore store.Override
+	staticAfter    *store.Group  // write it to static/<name>: only config apply does
+	pruning        string        // what its deletion by apply --prune does; "": that does not delete it
+	lostOverride   *store.Beside // an override that is in force although it is missing (SAFE-10)
 }
 
 // value returns the new value of groups/<name>.
-func (c change) value() []byte {
+func (c groupChange) value() []byte {
 	if c.static == nil {
 		return store.Encode(c.after)
 	}
-	o := c.override
+	o := c.overrideAfter
 	o.Schema, o.Name = store.Schema, c.name
 	o.OperatorState = c.after.OperatorState
 	if c.static.Deleting { // the static group defines it
-		o.Deleting = c.wasOverride.Deleting
+		o.Deleting = c.overrideBefore.Deleting
 	}
 	return store.Encode(o)
 }
 
 // rev returns the revision of what was read: the newer one of a static group and its override.
-func (c change) rev() store.Revision { return max(c.was, c.staticWas) }
+func (c groupChange) rev() store.Revision { return max(c.groupRev, c.staticRev) }
 
 // isNew reports whether no group had this name.
-func (c change) isNew() bool { return c.rev() == 0 }
+func (c groupChange) isNew() bool { return c.rev() == 0 }
 
 // unchanged reports whether there is nothing to write.
-func (c change) unchanged() bool {
+func (c groupChange) unchanged() bool {
 	switch {
-	case c.before == nil || c.broken != nil || c.lost != nil:
+	case c.before == nil || c.broken != nil || c.lostOverride != nil:
 		return false
 	case c.static != nil:
-		return string(store.Encode(c.wasOverride)) == string(c.value())
+		return string(store.Encode(c.overrideBefore)) == string(c.value())
 	default:
 		return string(store.Encode(*c.before)) == string(store.Encode(c.after))
 	}
@@ -69,7 +69,7 @@ func (c change) unchanged() bool {
 
 // keepState keeps what commands have set. A size that overrides the load does so until the group is
 // changed (AUTO-3).
-func (c *change) keepState() {
+func (c *groupChange) keepState() {
 	if c.before == nil {
 		return
 	}
@@ -79,23 +79,23 @@ func (c *change) keepState() {
 }
 
 // setSize changes the size.
-func (c *change) setSize(n int) {
+func (c *groupChange) setSize(n int) {
 	c.after.Size = n
-	c.override.Size = &n
+	c.overrideAfter.Size = &n
 }
 
 // readChange reads a group to be changed. If the group does not exist, before is nil and isNew
 // true.
-func (inv *Invocation) readChange(ctx context.Context, name string) (change, error) {
-	c, err := inv.readPresent(ctx, name)
+func (inv *Invocation) readChange(ctx context.Context, name string) (groupChange, error) {
+	c, err := inv.readGroup(ctx, name)
 	if err == nil {
 		err = inv.api.checkBase(c)
 	}
 	return c, err
 }
 
-func (inv *Invocation) readPresent(ctx context.Context, name string) (change, error) {
-	c := change{name: name, now: inv.env.Now()}
+func (inv *Invocation) readGroup(ctx context.Context, name string) (groupChange, error) {
+	c := groupChange{name: name, readAt: inv.env.Now()}
 	kv, err := inv.find(ctx, inv.keys().Group(name))
 	if err != nil {
 		return c, err
@@ -104,7 +104,7 @@ func (inv *Invocation) readPresent(ctx context.Context, name string) (change, er
 	if err != nil {
 		return c, err
 	}
-	c.was, c.staticWas = kv.Modified, static.Modified
+	c.groupRev, c.staticRev = kv.Modified, static.Modified
 	if static.Modified != 0 {
 		status, err := inv.find(ctx, inv.keys().Status(name))
 		if err != nil {
@@ -113,7 +113,7 @@ func (inv *Invocation) readPresent(ctx context.Context, name string) (change, er
 		return c, c.readStatic(static, kv, status)
 	}
 	if kv.Modified == 0 {
-		c.left, err = inv.leftOf(ctx, name)
+		c.remaining, err = inv.countInstances(ctx, name)
 		return c, err
 	}
 	g, broken, err := groupfile.ReadStored(kv.Value)
@@ -124,24 +124,24 @@ func (inv *Invocation) readPresent(ctx context.Context, name string) (change, er
 		broken = fmt.Errorf("its name is %q, its key says %q", g.Name, name)
 	}
 	c.before, c.broken = &g, broken
-	c.left, err = inv.leftUnless(ctx, &c)
+	c.remaining, err = inv.countUnlessInForce(ctx, &c)
 	return c, err
 }
 
 // leftUnless returns how many instances a group has if its spec, as it was read, is not in force,
 // and 0 if it is. A smaller size is compared with them.
-func (inv *Invocation) leftUnless(ctx context.Context, c *change) (int, error) {
+func (inv *Invocation) countUnlessInForce(ctx context.Context, c *groupChange) (int, error) {
 	kv, err := inv.find(ctx, inv.keys().Status(c.name))
 	if err != nil {
 		return 0, err
 	}
 	st, err := store.Decode[store.Status](kv)
-	c.chosen = st.Record.Scale
-	refused := err != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.was
+	c.loadSize = st.Record.Scale
+	refused := err != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.groupRev
 	if c.broken == nil && (kv.Modified == 0 || !refused) {
 		return 0, nil
 	}
-	left, err := inv.leftOf(ctx, c.name)
+	left, err := inv.countInstances(ctx, c.name)
 	if accepted := st.Record.Accepted; accepted != nil {
 		left = max(left, accepted.Size)
 	}
@@ -149,7 +149,7 @@ func (inv *Invocation) leftUnless(ctx context.Context, c *change) (int, error) {
 }
 
 // leftOf returns how many instances a group without a spec still has, according to its status.
-func (inv *Invocation) leftOf(ctx context.Context, name string) (left int, err error) {
+func (inv *Invocation) countInstances(ctx context.Context, name string) (left int, err error) {
 	kv, err := inv.find(ctx, inv.keys().Status(name))
 	if err != nil || kv.Modified == 0 {
 		return 0, err
@@ -168,7 +168,7 @@ func (inv *Invocation) leftOf(ctx context.Context, name string) (left int, err e
 }
 
 // readStatic reads a static group and its override.
-func (c *change) readStatic(static, beside, status store.KV) error {
+func (c *groupChange) readStatic(static, beside, status store.KV) error {
 	g, err := store.ReadStatic(static.Value)
 	if err == nil && g.Name != c.name {
 		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
@@ -177,14 +177,14 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 		return fmt.Errorf("read static group %s: %w", c.name, err)
 	}
 	if o, unreadable := store.ReadOverride(beside.Value); beside.Modified != 0 && unreadable == nil {
-		c.wasOverride = o
+		c.overrideBefore = o
 	}
 	if err != nil {
 		return failure(Failed, "leasehold config apply -f FILE, with the whole group",
 			"group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
 	}
 	c.static = &g
-	c.wasOverride = store.Override{Schema: store.Schema, Name: c.name}
+	c.overrideBefore = store.Override{Schema: store.Schema, Name: c.name}
 	var value []byte
 	if beside.Modified != 0 {
 		value = beside.Value
@@ -192,32 +192,32 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 		if errors.Is(err, store.ErrSchema) {
 			return fmt.Errorf("read group %s: %w", c.name, err)
 		}
-		c.wasOverride.OperatorState = flags.OperatorState
+		c.overrideBefore.OperatorState = flags.OperatorState
 	}
 	if st, err := store.Decode[store.Status](status); err == nil { // without a status nothing was accepted
-		c.chosen = st.Record.Scale
-		if c.lost = st.Record.LostBeside(g, beside.Modified); c.lost != nil {
-			value = store.Encode(c.lost.Override)
+		c.loadSize = st.Record.Scale
+		if c.lostOverride = st.Record.LostBeside(g, beside.Modified); c.lostOverride != nil {
+			value = store.Encode(c.lostOverride.Override)
 		}
 	}
 	force, err := store.ReadInForce(static.Value, value)
 	switch o, unreadable := store.ReadOverride(value); {
 	case value == nil:
 	case err != nil || unreadable != nil:
-		force = c.wasOverride.Over(g)
+		force = c.overrideBefore.Over(g)
 		c.broken = err
 	default:
-		c.wasOverride = o
+		c.overrideBefore = o
 	}
-	c.before, c.override = &force, c.wasOverride
+	c.before, c.overrideAfter = &force, c.overrideBefore
 	return nil
 }
 
 // readExisting is readChange for commands that change a part of the spec, and therefore need it
 // whole.
-func (inv *Invocation) readExisting(ctx context.Context, name string) (change, error) {
+func (inv *Invocation) readExisting(ctx context.Context, name string) (groupChange, error) {
 	if !isName(name) {
-		return change{}, inv.noGroup(ctx, name)
+		return groupChange{}, inv.noGroup(ctx, name)
 	}
 	c, err := inv.readChange(ctx, name)
 	switch {
@@ -227,10 +227,10 @@ func (inv *Invocation) readExisting(ctx context.Context, name string) (change, e
 		return c, inv.noGroup(ctx, name)
 	case c.broken != nil && c.static != nil:
 		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides",
-			"group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))
+			"group %s: the override of revision %d cannot be used: %s", name, c.groupRev, joined(c.broken))
 	case c.broken != nil:
 		return c, failure(Failed, "leasehold group apply -f FILE, with the whole spec",
-			"group %s: its spec at revision %d cannot be used: %s", name, c.was, joined(c.broken))
+			"group %s: its spec at revision %d cannot be used: %s", name, c.groupRev, joined(c.broken))
 	}
 	c.after = *c.before
 	return c, nil
@@ -238,20 +238,20 @@ func (inv *Invocation) readExisting(ctx context.Context, name string) (change, e
 
 // write writes all changes or none, each only if its group is still as it was read. again is the
 // command to repeat after a lost race.
-func (inv *Invocation) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
+func (inv *Invocation) write(ctx context.Context, changes []groupChange, again string) (store.Revision, error) {
 	return inv.writeWith(ctx, changes, nil, again)
 }
 
 // writeWith is write with additional operations in the same transaction.
-func (inv *Invocation) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (
+func (inv *Invocation) writeWith(ctx context.Context, changes []groupChange, also []store.Request, again string) (
 	store.Revision, error,
 ) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.was),
-			store.At(inv.keys().Static(c.name), c.staticWas))
-		if c.putStatic != nil {
-			txn.Writes = append(txn.Writes, store.Put(inv.keys().Static(c.name), store.Encode(*c.putStatic)))
+		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.groupRev),
+			store.At(inv.keys().Static(c.name), c.staticRev))
+		if c.staticAfter != nil {
+			txn.Writes = append(txn.Writes, store.Put(inv.keys().Static(c.name), store.Encode(*c.staticAfter)))
 			continue
 		}
 		txn.Writes = append(txn.Writes, store.Put(inv.keys().Group(c.name), c.value()))
@@ -264,7 +264,7 @@ func (inv *Invocation) writeWith(ctx context.Context, changes []change, also []s
 	rev, err := inv.commit(ctx, "write group", txn)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
-		return 0, inv.lost(ctx, changes, conflict, again)
+		return 0, inv.conflictError(ctx, changes, conflict, again)
 	}
 	if err == nil {
 		inv.warnOfSources(changes)
@@ -273,7 +273,7 @@ func (inv *Invocation) writeWith(ctx context.Context, changes []change, also []s
 }
 
 // warnOfSources says that an edit by hand lasts until the group's source is applied again.
-func (inv *Invocation) warnOfSources(changes []change) {
+func (inv *Invocation) warnOfSources(changes []groupChange) {
 	for _, c := range changes {
 		if c.before == nil || c.before.Source == "" || c.after.Deleting {
 			continue
@@ -288,19 +288,21 @@ func (inv *Invocation) warnOfSources(changes []change) {
 }
 
 // lost returns an error that says which other edit came first.
-func (inv *Invocation) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
+func (inv *Invocation) conflictError(ctx context.Context, changes []groupChange, conflict *store.ConflictError,
+	again string,
+) error {
 	if inv.api != nil {
 		inv.api.raced = true
 	}
 	first := changes[0]
-	key, what, was := inv.keys().Group(first.name), "group "+first.name, first.was
+	key, what, was := inv.keys().Group(first.name), "group "+first.name, first.groupRev
 	for _, other := range changes {
 		if k := inv.keys().Group(other.name); slices.Contains(conflict.Keys, k) {
-			key, what, was = k, "group "+other.name, other.was
+			key, what, was = k, "group "+other.name, other.groupRev
 			break
 		}
 		if k := inv.keys().Static(other.name); slices.Contains(conflict.Keys, k) {
-			key, what, was = k, "static group "+other.name, other.staticWas
+			key, what, was = k, "static group "+other.name, other.staticRev
 			break
 		}
 	}
@@ -309,10 +311,10 @@ func (inv *Invocation) lost(ctx context.Context, changes []change, conflict *sto
 		return err
 	}
 	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what,
-		whatHappened(was, now.Modified))
+		describeConflict(was, now.Modified))
 }
 
-func whatHappened(was, now store.Revision) string {
+func describeConflict(was, now store.Revision) string {
 	switch {
 	case now == 0:
 		return fmt.Sprintf("it was removed after revision %d, on which this edit was based", was)
@@ -325,14 +327,14 @@ func whatHappened(was, now store.Revision) string {
 
 // sizes returns the sizes in force before and after the change. If the size follows the load, load
 // continues from its last choice.
-func (c change) sizes() (before, after int) {
-	return c.before.SizeAt(c.chosen, c.now), c.after.SizeAt(c.chosen, c.now)
+func (c groupChange) sizes() (before, after int) {
+	return c.before.SizeAt(c.loadSize, c.readAt), c.after.SizeAt(c.loadSize, c.readAt)
 }
 
 // shrinks reports whether the change removes machines.
-func (c change) shrinks() bool {
-	if c.isNew() || c.left > 0 {
-		return c.after.SizeAt(nil, c.now) < c.left
+func (c groupChange) shrinks() bool {
+	if c.isNew() || c.remaining > 0 {
+		return c.after.SizeAt(nil, c.readAt) < c.remaining
 	}
 	if c.before == nil || c.broken != nil {
 		return false
@@ -343,34 +345,34 @@ func (c change) shrinks() bool {
 
 // A typed digit too many costs money before anyone sees it: growth of this kind is confirmed.
 const (
-	leapTimes = 10
-	leapBy    = 50 // instances
+	growsMuchTimes = 10
+	growsMuchBy    = 50 // instances
 )
 
 // leaps reports whether the group grows so much that the size may be a mistake.
-func (c change) leaps() bool {
+func (c groupChange) growsMuch() bool {
 	if c.isNew() || c.before == nil || c.broken != nil {
 		return false
 	}
 	before, after := c.sizes()
-	return after >= leapTimes*before && after-before >= leapBy
+	return after >= growsMuchTimes*before && after-before >= growsMuchBy
 }
 
 // growing describes a much larger size, for the confirmation.
-func (c change) growing() string {
+func (c groupChange) describeGrowth() string {
 	before, after := c.sizes()
 	return fmt.Sprintf("group %s grows from %d to %s", c.name, before, counted(after, "instance", "instances"))
 }
 
 // shrinking describes a smaller size, for the confirmation.
-func (c change) shrinking() string {
+func (c groupChange) describeShrinking() string {
 	if c.isNew() {
 		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name,
-			counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+			counted(c.remaining, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
-	if c.left > 0 {
+	if c.remaining > 0 {
 		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name,
-			c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+			c.rev(), counted(c.remaining, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
 	before, after := c.sizes()
 	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, before, counted(after, "instance", "instances"))
@@ -378,7 +380,7 @@ func (c change) shrinking() string {
 
 // leftAlone reports that there was nothing to write. It is an error if the coordinator refuses the
 // present spec: applying the same one again changes nothing.
-func (inv *Invocation) leftAlone(ctx context.Context, c change, shown store.Revision) error {
+func (inv *Invocation) reportUnchanged(ctx context.Context, c groupChange, shown store.Revision) error {
 	status, _, err := findRecord[store.Status](ctx, inv, inv.keys().Status(c.name))
 	if err != nil {
 		return err

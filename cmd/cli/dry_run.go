@@ -21,7 +21,7 @@ type dryRunDocument struct {
 }
 
 // dryRun shows each change field by field and what would follow. It writes nothing.
-func (inv *Invocation) dryRun(ctx context.Context, changes []change, files Files) error {
+func (inv *Invocation) dryRun(ctx context.Context, changes []groupChange, files Files) error {
 	doc := dryRunDocument{Groups: []foreseenChange{}}
 	differs, refused := false, false
 	for _, ch := range changes {
@@ -57,7 +57,7 @@ func (inv *Invocation) dryRun(ctx context.Context, changes []change, files Files
 
 // applyCommand returns the command that applies what a dry run has shown: for one group exactly
 // that, or nothing.
-func (inv *Invocation) applyCommand(changes []change, files Files) string {
+func (inv *Invocation) applyCommand(changes []groupChange, files Files) string {
 	command := "leasehold group apply " + files.flags()
 	if len(changes) == 1 {
 		command += fmt.Sprintf(" --if-revision %d", changes[0].rev())
@@ -74,7 +74,7 @@ func (inv *Invocation) applyCommand(changes []change, files Files) string {
 }
 
 // dryRunOne shows one change, the revision on which it was computed, and what would follow.
-func (inv *Invocation) dryRunOne(ctx context.Context, ch change) error {
+func (inv *Invocation) dryRunOne(ctx context.Context, ch groupChange) error {
 	f, err := inv.foreseeChange(ctx, ch)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (inv *Invocation) dryRunOne(ctx context.Context, ch change) error {
 	return inv.writeDryRun(ch, f)
 }
 
-func (inv *Invocation) writeDryRun(ch change, f foreseenChange) error {
+func (inv *Invocation) writeDryRun(ch groupChange, f foreseenChange) error {
 	head := fmt.Sprintf("%s: spec rev %d, state rev %d", ch.name, ch.rev(), f.Cache)
 	switch {
 	case ch.isNew():

@@ -40,7 +40,7 @@ type fieldChange struct {
 
 // foreseeChange computes the effects of a change, with the coordinator's own planner on the present
 // records. What only a coordinator knows is assumed to be in order.
-func (inv *Invocation) foreseeChange(ctx context.Context, ch change) (foreseenChange, error) {
+func (inv *Invocation) foreseeChange(ctx context.Context, ch groupChange) (foreseenChange, error) {
 	f := foreseenChange{
 		Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{},
 		Warnings: ch.after.Warnings(),

@@ -27,7 +27,7 @@ type rootsReport struct {
 // judgePlaces refuses files that an agent of the group reports that it cannot write, because they
 // are outside of all its directories (FILE-1). It refuses only on positive evidence: an agent that
 // has not reported its directories, or is not connected, proves nothing.
-func (inv *Invocation) judgePlaces(ctx context.Context, changes []change) error {
+func (inv *Invocation) judgePlaces(ctx context.Context, changes []groupChange) error {
 	var wrong yamlfile.Problems
 	var names []string
 	for _, ch := range changes {
@@ -50,7 +50,7 @@ func (inv *Invocation) judgePlaces(ctx context.Context, changes []change) error 
 
 // outside returns the new files of a group that one of its agents cannot write, each with the first
 // such agent.
-func (inv *Invocation) outside(ctx context.Context, ch change) (yamlfile.Problems, error) {
+func (inv *Invocation) outside(ctx context.Context, ch groupChange) (yamlfile.Problems, error) {
 	places := inv.newPlaces(ch)
 	if len(places) == 0 {
 		return nil, nil
@@ -74,7 +74,7 @@ func (inv *Invocation) outside(ctx context.Context, ch change) (yamlfile.Problem
 			if err != nil || isBelow(at, r.Roots) {
 				return false
 			}
-			found = append(found, ch.entry.Problem(p.field, outsideOf(at, in, r.Roots)))
+			found = append(found, ch.file.Problem(p.field, outsideOf(at, in, r.Roots)))
 			return true
 		})
 		return len(places) > 0
@@ -104,8 +104,8 @@ func outsideOf(at string, in store.Instance, dirs []string) string {
 // newPlaces returns the paths that a change adds to a group, as far as they can be known: only the
 // machine knows a provider's fact, such as ${dir}. Paths that the group has already are left out:
 // status shows whether the machines can write them, and they must not prevent another change.
-func (inv *Invocation) newPlaces(ch change) []filePlace {
-	if ch.entry == nil || ch.after.Deleting {
+func (inv *Invocation) newPlaces(ch groupChange) []filePlace {
+	if ch.file == nil || ch.after.Deleting {
 		return nil
 	}
 	facts := (&store.Instance{}).Facts("")

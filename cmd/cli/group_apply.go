@@ -31,7 +31,7 @@ func (c *GroupApply) Run(ctx context.Context, inv *Invocation) error {
 			"--if-revision applies to one group, and there are %d in %s", len(groups),
 			strings.Join(c.Files.Files, " and "))
 	}
-	var changes []change
+	var changes []groupChange
 	for _, g := range groups {
 		ch, err := inv.planChange(ctx, g)
 		if err == nil {
@@ -62,7 +62,7 @@ func (c *GroupApply) Run(ctx context.Context, inv *Invocation) error {
 	}
 	for _, ch := range changes {
 		if ch.shrinks() {
-			act := ch.shrinking()
+			act := ch.describeShrinking()
 			if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
 			}
@@ -72,9 +72,9 @@ func (c *GroupApply) Run(ctx context.Context, inv *Invocation) error {
 }
 
 // apply writes the changes, reports the result for each group, and waits if requested.
-func (c *GroupApply) apply(ctx context.Context, inv *Invocation, changes []change) error {
+func (c *GroupApply) apply(ctx context.Context, inv *Invocation, changes []groupChange) error {
 	begun := inv.env.Now()
-	var writes []change
+	var writes []groupChange
 	for _, ch := range changes {
 		if !ch.unchanged() {
 			writes = append(writes, ch)
@@ -93,15 +93,15 @@ func (c *GroupApply) apply(ctx context.Context, inv *Invocation, changes []chang
 		ch := &changes[i]
 		switch {
 		case ch.unchanged():
-			if err := inv.leftAlone(ctx, *ch, ch.rev()); err != nil {
+			if err := inv.reportUnchanged(ctx, *ch, ch.rev()); err != nil {
 				refused = cmp.Or(refused, err) // the first: the next command reports the others
 			}
 		case ch.isNew():
 			fmt.Fprintf(inv.env.Stdout, "%s created rev %d\n", ch.name, rev)
-			ch.was = rev
+			ch.groupRev = rev
 		default:
 			fmt.Fprintf(inv.env.Stdout, "%s changed rev %d\n", ch.name, rev)
-			ch.was = rev
+			ch.groupRev = rev
 		}
 		for _, w := range ch.after.Warnings() {
 			inv.warn("%s: %s", ch.name, w)
@@ -126,7 +126,7 @@ func (c *GroupApply) apply(ctx context.Context, inv *Invocation, changes []chang
 
 // planChange returns what applying a group from a file would write. Fields that only commands set
 // are kept.
-func (inv *Invocation) planChange(ctx context.Context, g fileGroup) (change, error) {
+func (inv *Invocation) planChange(ctx context.Context, g fileGroup) (groupChange, error) {
 	ch, err := inv.readChange(ctx, g.Group.Name)
 	if err != nil {
 		return ch, err
@@ -135,9 +135,9 @@ func (inv *Invocation) planChange(ctx context.Context, g fileGroup) (change, err
 		return ch, failure(Conflict, "run the same command again",
 			"group %s: it was made static, or its static group was removed, a moment ago; nothing was changed", ch.name)
 	}
-	ch.after, ch.entry = g.Group, &g.Entry
+	ch.after, ch.file = g.Group, &g.Entry
 	if g.Override != nil {
-		ch.override = *g.Override
+		ch.overrideAfter = *g.Override
 	}
 	ch.keepState()
 	if ch.broken != nil {
@@ -146,14 +146,14 @@ func (inv *Invocation) planChange(ctx context.Context, g fileGroup) (change, err
 	return ch, nil
 }
 
-func (inv *Invocation) warnOfBroken(ch change) {
-	inv.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was,
+func (inv *Invocation) warnOfBroken(ch groupChange) {
+	inv.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.groupRev,
 		joined(ch.broken))
 }
 
 // refuseIfDeleting refuses a change to a group that is being deleted: the change would be lost with
 // the group, although the command reported it as applied. A dry run only warns.
-func (inv *Invocation) refuseIfDeleting(ch change, look bool) error {
+func (inv *Invocation) refuseIfDeleting(ch groupChange, look bool) error {
 	switch {
 	case !ch.after.Deleting:
 		return nil
@@ -167,7 +167,7 @@ func (inv *Invocation) refuseIfDeleting(ch change, look bool) error {
 	}
 }
 
-func (c *GroupApply) moved(ch change) error {
+func (c *GroupApply) moved(ch groupChange) error {
 	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.rev(), *c.IfRevision)
 	switch {
 	case ch.isNew():
@@ -181,7 +181,7 @@ func (c *GroupApply) moved(ch change) error {
 
 // warnOfProviders warns if no running coordinator has what a group names: its provider, load
 // balancers and authorities.
-func (inv *Invocation) warnOfProviders(ctx context.Context, changes []change) error {
+func (inv *Invocation) warnOfProviders(ctx context.Context, changes []groupChange) error {
 	listing, err := inv.list(ctx, inv.keys().Of(store.KindReplicas), 0)
 	if err != nil {
 		return err

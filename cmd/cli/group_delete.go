@@ -27,21 +27,21 @@ func (c *GroupDelete) Run(ctx context.Context, inv *Invocation) error {
 		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %s\n", c.Group, revision(d.rev()))
 		inv.note("it is already being deleted; watch it with: leasehold events -g %s --follow", c.Group)
 		d.warnOfPause(inv)
-		return inv.waitFor(ctx, c.Wait, d.change, begun)
+		return inv.waitFor(ctx, c.Wait, d.groupChange, begun)
 	}
 	if err := inv.confirm(ctx, c.Confirm, c.Group, d.act); err != nil {
 		return err
 	}
 	again := "leasehold group show " + c.Group + ", then leasehold group delete " + c.Group
 	if d.unusable {
-		return inv.removeKey(ctx, d.change, again)
+		return inv.removeKey(ctx, d.groupChange, again)
 	}
 	d.after.Deleting = true
-	rev, err := inv.write(ctx, []change{d.change}, again)
+	rev, err := inv.write(ctx, []groupChange{d.groupChange}, again)
 	if err != nil {
 		return err
 	}
-	d.was = rev
+	d.groupRev = rev
 	fmt.Fprintf(inv.env.Stdout, "%s deleting rev %d\n", c.Group, rev)
 	if d.instead != "" {
 		inv.note("%s", d.instead)
@@ -49,12 +49,12 @@ func (c *GroupDelete) Run(ctx context.Context, inv *Invocation) error {
 	d.warnOfPause(inv)
 	inv.note("a coordinator now removes its instances, then the group; watch it with: leasehold events -g %s --follow",
 		c.Group)
-	return inv.waitFor(ctx, c.Wait, d.change, begun)
+	return inv.waitFor(ctx, c.Wait, d.groupChange, begun)
 }
 
 // doomed is a group that will be deleted.
 type doomed struct {
-	change
+	groupChange
 	already  bool
 	unusable bool   // no spec with this name could ever be in force
 	act      string // the consequences, for the confirmation
@@ -69,12 +69,12 @@ func (d doomed) warnOfPause(inv *Invocation) {
 
 // readDoomed reads what exists of a group, even if only its status.
 func (inv *Invocation) readDoomed(ctx context.Context, name string) (doomed, error) {
-	d := doomed{change: change{name: name}}
+	d := doomed{groupChange: groupChange{name: name}}
 	if !isName(name) {
 		return d, inv.noGroup(ctx, name)
 	}
 	var err error
-	if d.change, err = inv.readChange(ctx, name); err != nil {
+	if d.groupChange, err = inv.readChange(ctx, name); err != nil {
 		return d, err
 	}
 	if !d.isNew() && (d.broken == nil || d.static != nil) {
@@ -91,7 +91,7 @@ func (inv *Invocation) readDoomed(ctx context.Context, name string) (doomed, err
 	}
 	what := "its key in groups/ was missing"
 	if d.broken != nil {
-		what = fmt.Sprintf("its spec of revision %d could not be used (%s)", d.was, joined(d.broken))
+		what = fmt.Sprintf("its spec of revision %d could not be used (%s)", d.groupRev, joined(d.broken))
 	}
 	if accepted := status.Record.Accepted; accepted != nil {
 		d.after, d.already = *accepted, accepted.Deleting
@@ -113,17 +113,17 @@ func (inv *Invocation) readDoomed(ctx context.Context, name string) (doomed, err
 
 // removeKey removes a key that no leader could ever accept: it was written by hand, under a name
 // that no group can have.
-func (inv *Invocation) removeKey(ctx context.Context, c change, again string) error {
-	if c.was == 0 {
+func (inv *Invocation) removeKey(ctx context.Context, c groupChange, again string) error {
+	if c.groupRev == 0 {
 		return failureRun(Failed, "leasehold group show "+c.name,
 			"group %s has no key in groups/ to remove, and no group can have this name", c.name)
 	}
 	key := inv.keys().Group(c.name)
 	rev, err := inv.commit(ctx, "remove group",
-		store.Txn{Conditions: []store.Condition{store.At(key, c.was)}, Writes: []store.Write{store.Delete(key)}})
+		store.Txn{Conditions: []store.Condition{store.At(key, c.groupRev)}, Writes: []store.Write{store.Delete(key)}})
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
-		return inv.lost(ctx, []change{c}, conflict, again)
+		return inv.conflictError(ctx, []groupChange{c}, conflict, again)
 	}
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func (c *GroupDiff) Run(ctx context.Context, inv *Invocation) error {
 }
 
 // textDiff returns the difference between the previous and the new spec, as files.
-func (inv *Invocation) textDiff(ch change, to string) (string, error) {
+func (inv *Invocation) textDiff(ch groupChange, to string) (string, error) {
 	var before []byte
 	var err error
 	if ch.before != nil && ch.broken == nil {

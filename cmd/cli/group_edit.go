@@ -75,29 +75,29 @@ func kept(err error, file, confirm string) error {
 	}
 }
 
-func (c *GroupEdit) apply(ctx context.Context, inv *Invocation, ch change, file string, text []byte) error {
+func (c *GroupEdit) apply(ctx context.Context, inv *Invocation, ch groupChange, file string, text []byte) error {
 	entry, err := c.read(ch, file, text)
 	if err != nil {
 		return err
 	}
-	ch.after, ch.entry = entry.Group, &entry
+	ch.after, ch.file = entry.Group, &entry
 	if entry.Override != nil {
-		ch.override = *entry.Override
+		ch.overrideAfter = *entry.Override
 	}
 	ch.keepState()
 	if ch.unchanged() {
-		return inv.leftAlone(ctx, ch, ch.rev())
+		return inv.reportUnchanged(ctx, ch, ch.rev())
 	}
-	if err := inv.judgeChanges(ctx, []change{ch}); err != nil {
+	if err := inv.judgeChanges(ctx, []groupChange{ch}); err != nil {
 		return kept(err, file, "")
 	}
 	if ch.shrinks() {
-		act := ch.shrinking()
+		act := ch.describeShrinking()
 		if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 			return kept(err, file, ch.name)
 		}
 	}
-	rev, err := inv.write(ctx, []change{ch}, "leasehold group diff -f "+file+", then leasehold group apply -f "+file)
+	rev, err := inv.write(ctx, []groupChange{ch}, "leasehold group diff -f "+file+", then leasehold group apply -f "+file)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *GroupEdit) apply(ctx context.Context, inv *Invocation, ch change, file 
 }
 
 // read takes the group from the edited text.
-func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, error) {
+func (c *GroupEdit) read(ch groupChange, file string, text []byte) (groupfile.Entry, error) {
 	parsed, err := groupfile.Parse(file, bytes.NewReader(text))
 	if err != nil {
 		return groupfile.Entry{}, err
@@ -131,22 +131,22 @@ func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, 
 
 // draft returns the text to edit. For a static group it is the override, with the spec in force as
 // a comment.
-func (c change) draft() ([]byte, error) {
+func (c groupChange) draft() ([]byte, error) {
 	const leave = "Save and exit to apply the changes; exit without changes to cancel."
 	force, err := groupfile.Write(c.after)
 	if err != nil {
 		return nil, err
 	}
 	if c.static == nil {
-		return fmt.Appendf(nil, "# Group %s as of revision %d. %s\n%s", c.name, c.was, leave, force), nil
+		return fmt.Appendf(nil, "# Group %s as of revision %d. %s\n%s", c.name, c.groupRev, leave, force), nil
 	}
-	beside, err := groupfile.WriteOverride(c.override)
+	beside, err := groupfile.WriteOverride(c.overrideAfter)
 	if err != nil {
 		return nil, err
 	}
 	text := fmt.Appendf(nil,
 		"# Group %s is static: only size, template.instance_type and vars can be overridden, "+
-			"here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
+			"here as of revision %d.\n# %s In force now:\n", c.name, c.groupRev, leave)
 	for line := range bytes.Lines(force) {
 		text = append(append(text, "#   "...), line...)
 	}

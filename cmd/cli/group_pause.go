@@ -39,15 +39,15 @@ func (inv *Invocation) setPaused(ctx context.Context, name string, paused bool, 
 }
 
 // writeOne writes a change of one group, unless there is none, and returns the result.
-func (inv *Invocation) writeOne(ctx context.Context, ch *change, what, again string) error {
+func (inv *Invocation) writeOne(ctx context.Context, ch *groupChange, what, again string) error {
 	if ch.unchanged() {
-		return inv.leftAlone(ctx, *ch, ch.rev())
+		return inv.reportUnchanged(ctx, *ch, ch.rev())
 	}
-	rev, err := inv.write(ctx, []change{*ch}, again)
+	rev, err := inv.write(ctx, []groupChange{*ch}, again)
 	if err != nil {
 		return err
 	}
-	ch.was = rev
+	ch.groupRev = rev
 	fmt.Fprintf(inv.env.Stdout, "%s %s rev %d\n", ch.name, what, rev)
 	return nil
 }

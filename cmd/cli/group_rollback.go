@@ -24,7 +24,7 @@ type GroupRollback struct {
 // unchanged. With --to it restores a whole spec; only fields that commands set stay unchanged.
 func (c *GroupRollback) Run(ctx context.Context, inv *Invocation) error {
 	begun := inv.env.Now()
-	var ch change
+	var ch groupChange
 	var to string
 	var err error
 	if c.To != nil {
@@ -60,7 +60,7 @@ func (c *GroupRollback) Run(ctx context.Context, inv *Invocation) error {
 		return err
 	}
 	if ch.shrinks() {
-		if err := inv.confirm(ctx, c.Confirm, ch.name, ch.shrinking()); err != nil {
+		if err := inv.confirm(ctx, c.Confirm, ch.name, ch.describeShrinking()); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (c *GroupRollback) Run(ctx context.Context, inv *Invocation) error {
 
 // rollbackToGood returns the change back to the last template with which the whole group was
 // healthy.
-func (inv *Invocation) rollbackToGood(ctx context.Context, name string) (ch change, to string, err error) {
+func (inv *Invocation) rollbackToGood(ctx context.Context, name string) (ch groupChange, to string, err error) {
 	if ch, err = inv.readExisting(ctx, name); err != nil {
 		return ch, "", err
 	}
@@ -96,9 +96,9 @@ func (inv *Invocation) rollbackToGood(ctx context.Context, name string) (ch chan
 
 // rollbackTo returns the change back to the spec that was written at this revision. It works even
 // if the present spec cannot be used.
-func (inv *Invocation) rollbackTo(ctx context.Context, name string, to store.Revision) (change, error) {
+func (inv *Invocation) rollbackTo(ctx context.Context, name string, to store.Revision) (groupChange, error) {
 	if !isName(name) {
-		return change{}, inv.noGroup(ctx, name)
+		return groupChange{}, inv.noGroup(ctx, name)
 	}
 	history := "leasehold group history " + name
 	ch, err := inv.readChange(ctx, name)
@@ -110,8 +110,8 @@ func (inv *Invocation) rollbackTo(ctx context.Context, name string, to store.Rev
 	case ch.static != nil:
 		return ch, failure(Failed, "restore it in the shard's file, then leasehold config apply -f FILE",
 			"group %s is static: its spec is in the shard's file, and only that file has its history", name)
-	case to <= 0 || to > ch.was:
-		return ch, failure(NotFound, history, "revision %d is not one of group %s: its newest is %d", to, name, ch.was)
+	case to <= 0 || to > ch.groupRev:
+		return ch, failure(NotFound, history, "revision %d is not one of group %s: its newest is %d", to, name, ch.groupRev)
 	}
 	key := inv.keys().Group(name)
 	listing, err := inv.list(ctx, key, to)
@@ -154,7 +154,7 @@ func (inv *Invocation) rollbackTo(ctx context.Context, name string, to store.Rev
 }
 
 // rollbackOf returns why a group cannot be rolled back to the last good template, if so.
-func rollbackOf(ch change, good *store.GoodSpec) error {
+func rollbackOf(ch groupChange, good *store.GoodSpec) error {
 	history := "leasehold group history " + ch.name
 	switch {
 	case good == nil:

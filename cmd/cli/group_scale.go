@@ -41,16 +41,16 @@ func (c *GroupScale) Run(ctx context.Context, inv *Invocation) error {
 	}
 	a := awaited{spec: ch.after, since: ch.rev(), begun: inv.env.Now()}
 	if ch.unchanged() {
-		if err := inv.leftAlone(ctx, ch, ch.rev()); err != nil {
+		if err := inv.reportUnchanged(ctx, ch, ch.rev()); err != nil {
 			return err
 		}
 	} else {
 		act := ""
 		switch {
 		case ch.shrinks():
-			act = ch.shrinking()
-		case ch.leaps():
-			act = ch.growing()
+			act = ch.describeShrinking()
+		case ch.growsMuch():
+			act = ch.describeGrowth()
 		}
 		if act != "" {
 			if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
@@ -61,10 +61,10 @@ func (c *GroupScale) Run(ctx context.Context, inv *Invocation) error {
 		if c.Size != nil {
 			again = fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group, *c.Size)
 		}
-		if ch.was, err = inv.write(ctx, []change{ch}, again); err != nil {
+		if ch.groupRev, err = inv.write(ctx, []groupChange{ch}, again); err != nil {
 			return err
 		}
-		a.since, a.after = ch.was, ch.was
+		a.since, a.after = ch.groupRev, ch.groupRev
 		c.report(inv, ch)
 	}
 	inv.warnOfRest(ch)
@@ -75,7 +75,7 @@ func (c *GroupScale) Run(ctx context.Context, inv *Invocation) error {
 }
 
 // change sets the size, or the size that overrides the load.
-func (c *GroupScale) change(inv *Invocation, ch *change) error {
+func (c *GroupScale) change(inv *Invocation, ch *groupChange) error {
 	scale := ch.after.Scale
 	follows := scale != nil && !scale.Advises()
 	switch {
@@ -123,13 +123,13 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 }
 
 // report says what was changed, and for how long a size overrides the load.
-func (c *GroupScale) report(inv *Invocation, ch change) {
+func (c *GroupScale) report(inv *Invocation, ch groupChange) {
 	before, after := ch.sizes()
 	if c.Auto {
-		fmt.Fprintf(inv.env.Stdout, "%s size %d follows the load rev %d\n", ch.name, after, ch.was)
+		fmt.Fprintf(inv.env.Stdout, "%s size %d follows the load rev %d\n", ch.name, after, ch.groupRev)
 		return
 	}
-	fmt.Fprintf(inv.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, before, after, ch.was)
+	fmt.Fprintf(inv.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, before, after, ch.groupRev)
 	hold := ch.after.ScaleHold
 	if hold == nil {
 		return

@@ -69,7 +69,7 @@ func (c *GroupStart) Run(ctx context.Context, inv *Invocation) error {
 
 // start writes the changed specs and, in the same transaction, orders a retry of slots that were
 // given up.
-func (inv *Invocation) start(ctx context.Context, ch *change, errored int) error {
+func (inv *Invocation) start(ctx context.Context, ch *groupChange, errored int) error {
 	again := "leasehold group show " + ch.name + ", then leasehold group start " + ch.name
 	if errored == 0 {
 		return inv.writeOne(ctx, ch, "started", again)
@@ -77,8 +77,8 @@ func (inv *Invocation) start(ctx context.Context, ch *change, errored int) error
 	retry := inv.request(store.RequestRetry, ch.name, "")
 	if ch.unchanged() {
 		holds := []store.Condition{
-			store.At(inv.keys().Group(ch.name), ch.was),
-			store.At(inv.keys().Static(ch.name), ch.staticWas),
+			store.At(inv.keys().Group(ch.name), ch.groupRev),
+			store.At(inv.keys().Static(ch.name), ch.staticRev),
 		}
 		if err := inv.leave(ctx, retry, holds,
 			fmt.Sprintf("group %s: it was changed in the meantime", ch.name)); err != nil {
@@ -86,11 +86,11 @@ func (inv *Invocation) start(ctx context.Context, ch *change, errored int) error
 		}
 		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
 	} else {
-		rev, err := inv.writeWith(ctx, []change{*ch}, []store.Request{retry}, again)
+		rev, err := inv.writeWith(ctx, []groupChange{*ch}, []store.Request{retry}, again)
 		if err != nil {
 			return err
 		}
-		ch.was = rev
+		ch.groupRev = rev
 		fmt.Fprintf(inv.env.Stdout, "%s started rev %d\n", ch.name, rev)
 	}
 	return inv.ordered(ctx, retry, ch.name,
@@ -147,7 +147,7 @@ func (c *GroupRestart) Run(ctx context.Context, inv *Invocation) error {
 }
 
 // warnOfRest warns that nothing happens as long as the group is paused or not started.
-func (inv *Invocation) warnOfRest(ch change) {
+func (inv *Invocation) warnOfRest(ch groupChange) {
 	switch {
 	case ch.after.Stopped:
 		inv.warn("%s is stopped: nothing happens until leasehold group start %s", ch.name, ch.name)
@@ -159,7 +159,7 @@ func (inv *Invocation) warnOfRest(ch change) {
 }
 
 // waitFor waits for the effect of what was written, with --wait.
-func (inv *Invocation) waitFor(ctx context.Context, wanted bool, ch change, begun time.Time) error {
+func (inv *Invocation) waitFor(ctx context.Context, wanted bool, ch groupChange, begun time.Time) error {
 	if !wanted {
 		return nil
 	}

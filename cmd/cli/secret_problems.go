@@ -39,8 +39,8 @@ func (inv *Invocation) secretsAt(ctx context.Context, keys store.Keys, at store.
 }
 
 // warnOfSecrets prints which secrets the groups wait for. They may be set afterwards.
-func (inv *Invocation) warnOfSecrets(ctx context.Context, changes []change) error {
-	if !slices.ContainsFunc(changes, func(c change) bool { return len(c.after.Secrets)+len(c.after.Files) > 0 }) {
+func (inv *Invocation) warnOfSecrets(ctx context.Context, changes []groupChange) error {
+	if !slices.ContainsFunc(changes, func(c groupChange) bool { return len(c.after.Secrets)+len(c.after.Files) > 0 }) {
 		return nil
 	}
 	known, err := inv.secretsAt(ctx, inv.keys(), 0)
