@@ -7,27 +7,31 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// change is an edit of one group: the new spec, and what was read before. It is written only while
-// groups/<name> and static/<name> are still as they were read (REC-14). For a static group,
-// groups/<name> holds an override (REC-6).
+// groupChange is a change of one group, from the spec that was read to another one. It is written
+// only while groups/<name> and static/<name> are as they were read (REC-14).
+//
+// A group is defined in groups/<name>, by commands, or in static/<name>, by config apply. For a
+// static group, groups/<name> holds an override: what commands have set on top of it (REC-6).
 type groupChange struct {
-	name      string
-	before    *store.Group   // the previous spec; nil: no group, or none that can be read
-	groupRev  store.Revision // revision of groups/<name> as read; 0: absent
-	broken    error          // why what was read cannot be used
-	remaining int            // number of instances of a group whose key is gone or whose spec is not in force
-	after     store.Group
-	file      *groupfile.Entry // the file of after; nil: none
-	loadSize  *store.Scale     // the size that load has chosen; nil: none
-	readAt    time.Time        // when it was read
+	name   string
+	before *store.Group // the spec with its override; nil: none, or none that can be read
+	after  store.Group
+	file   *groupfile.Entry // the file of after; nil: none
+	readAt time.Time
 
-	static         *store.Group   // as config apply wrote it; nil: the group is not static
-	staticRev      store.Revision // revision of static/<name>; 0: absent
-	overrideAfter  store.Override // content of groups/<name> for a static group: what commands have set
-	overrideBefore store.Override
-	staticAfter    *store.Group  // write it to static/<name>: only config apply does
-	pruning        string        // what its deletion by apply --prune does; "": that does not delete it
+	groupRev  store.Revision // revision of groups/<name> as read; 0: it is absent
+	staticRev store.Revision // revision of static/<name>; 0: it is absent
+	broken    error          // why the spec or the override that was read cannot be used
+	loadSize  *store.Scale   // the size that load has chosen; nil: none
+	remaining int            // instances of a group whose spec is gone or not in force; else 0
+
+	static         *store.Group   // static/<name> as read; nil: the group is not static
+	staticAfter    *store.Group   // what config apply writes to static/<name>; nil for all other commands
+	overrideBefore store.Override // groups/<name> of a static group, as read
+	overrideAfter  store.Override
 	lostOverride   *store.Beside // an override that is in force although it is missing (SAFE-10)
+
+	pruning string // what follows if apply --prune deletes the group; "": it does not
 }
 
 // value returns the new value of groups/<name>.
@@ -68,7 +72,8 @@ func (c *groupChange) keepState() {
 	if c.before == nil {
 		return
 	}
-	if c.after.OperatorState = c.before.OperatorState; !c.unchanged() {
+	c.after.OperatorState = c.before.OperatorState
+	if !c.unchanged() {
 		c.after.ScaleHold = nil
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// readChange reads a group to be changed. If the group does not exist, before is nil and isNew
-// true.
+// readChange reads a group to be changed, and checks the revision that an API request is based on.
+// If the group does not exist, before is nil and isNew true.
 func (inv *Invocation) readChange(ctx context.Context, name string) (groupChange, error) {
 	c, err := inv.readGroup(ctx, name)
 	if err == nil {
@@ -21,7 +21,7 @@ func (inv *Invocation) readChange(ctx context.Context, name string) (groupChange
 
 func (inv *Invocation) readGroup(ctx context.Context, name string) (groupChange, error) {
 	c := groupChange{name: name, readAt: inv.env.Now()}
-	kv, err := inv.find(ctx, inv.keys().Group(name))
+	group, err := inv.find(ctx, inv.keys().Group(name))
 	if err != nil {
 		return c, err
 	}
@@ -29,90 +29,87 @@ func (inv *Invocation) readGroup(ctx context.Context, name string) (groupChange,
 	if err != nil {
 		return c, err
 	}
-	c.groupRev, c.staticRev = kv.Modified, static.Modified
-	if static.Modified != 0 {
-		status, err := inv.find(ctx, inv.keys().Status(name))
-		if err != nil {
-			return c, err
-		}
-		return c, c.readStatic(static, kv, status)
-	}
-	if kv.Modified == 0 {
-		c.remaining, err = inv.countInstances(ctx, name)
+	status, err := inv.find(ctx, inv.keys().Status(name))
+	if err != nil {
 		return c, err
 	}
-	g, broken, err := groupfile.ReadStored(kv.Value)
-	if err != nil {
-		return c, fmt.Errorf("read group %s: %w", name, err)
+	c.groupRev, c.staticRev = group.Modified, static.Modified
+	switch {
+	case static.Modified != 0:
+		return c, c.readStatic(static, group, status)
+	case group.Modified == 0:
+		c.remaining, err = inv.countInstances(ctx, name, status)
+		return c, err
+	default:
+		return c, inv.readSpec(ctx, &c, group, status)
 	}
-	if broken == nil && g.Name != name {
-		broken = fmt.Errorf("its name is %q, its key says %q", g.Name, name)
-	}
-	c.before, c.broken = &g, broken
-	c.remaining, err = inv.countUnlessInForce(ctx, &c)
-	return c, err
 }
 
-// leftUnless returns how many instances a group has if its spec, as it was read, is not in force,
-// and 0 if it is. A smaller size is compared with them.
-func (inv *Invocation) countUnlessInForce(ctx context.Context, c *groupChange) (int, error) {
-	kv, err := inv.find(ctx, inv.keys().Status(c.name))
+// readSpec reads the spec of a group that is not static. If the spec is not in force, it counts the
+// instances, with which a smaller size is compared.
+func (inv *Invocation) readSpec(ctx context.Context, c *groupChange, group, status store.KV) error {
+	spec, broken, err := groupfile.ReadStored(group.Value)
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("read group %s: %w", c.name, err)
 	}
-	st, err := store.Decode[store.Status](kv)
+	if broken == nil && spec.Name != c.name {
+		broken = fmt.Errorf("its name is %q, its key says %q", spec.Name, c.name)
+	}
+	c.before, c.broken = &spec, broken
+	st, unreadable := store.Decode[store.Status](status)
 	c.loadSize = st.Record.Scale
-	refused := err != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.groupRev
-	if c.broken == nil && (kv.Modified == 0 || !refused) {
+	refused := unreadable != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.groupRev
+	if broken == nil && (status.Modified == 0 || !refused) {
+		return nil
+	}
+	c.remaining, err = inv.countInstances(ctx, c.name, status)
+	if accepted := st.Record.Accepted; accepted != nil {
+		c.remaining = max(c.remaining, accepted.Size)
+	}
+	return err
+}
+
+// countInstances counts the instances that fill slots of a group, by its status, or by their records
+// if the status cannot be read.
+func (inv *Invocation) countInstances(ctx context.Context, name string, status store.KV) (n int, err error) {
+	if status.Modified == 0 {
 		return 0, nil
 	}
-	left, err := inv.countInstances(ctx, c.name)
-	if accepted := st.Record.Accepted; accepted != nil {
-		left = max(left, accepted.Size)
-	}
-	return left, err
-}
-
-// leftOf returns how many instances a group without a spec still has, according to its status.
-func (inv *Invocation) countInstances(ctx context.Context, name string) (left int, err error) {
-	kv, err := inv.find(ctx, inv.keys().Status(name))
-	if err != nil || kv.Modified == 0 {
-		return 0, err
-	}
-	st, err := store.Decode[store.Status](kv)
-	if err != nil { // the records themselves are counted
+	st, err := store.Decode[store.Status](status)
+	if err != nil {
 		some, err := inv.instancesOf(ctx, inv.keys(), name, unlimited)
 		return len(some.records), err
 	}
-	for phase, n := range st.Record.Phases {
+	for phase, count := range st.Record.Phases {
 		if phase.Fills() {
-			left += n
+			n += count
 		}
 	}
-	return left, nil
+	return n, nil
 }
 
-// readStatic reads a static group and its override.
-func (c *groupChange) readStatic(static, beside, status store.KV) error {
-	g, err := store.ReadStatic(static.Value)
-	if err == nil && g.Name != c.name {
-		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
+// readStatic reads a static group and its override, the value of groups/<name>. If the static group
+// cannot be used, overrideBefore is set nevertheless: config apply replaces such a group.
+func (c *groupChange) readStatic(static, override, status store.KV) error {
+	group, err := store.ReadStatic(static.Value)
+	if err == nil && group.Name != c.name {
+		err = fmt.Errorf("its name is %q, its key says %q", group.Name, c.name)
 	}
 	if errors.Is(err, store.ErrSchema) {
 		return fmt.Errorf("read static group %s: %w", c.name, err)
 	}
-	if o, unreadable := store.ReadOverride(beside.Value); beside.Modified != 0 && unreadable == nil {
+	if o, unreadable := store.ReadOverride(override.Value); override.Modified != 0 && unreadable == nil {
 		c.overrideBefore = o
 	}
 	if err != nil {
 		return failure(Failed, "leasehold config apply -f FILE, with the whole group",
 			"group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
 	}
-	c.static = &g
+	c.static = &group
 	c.overrideBefore = store.Override{Schema: store.Schema, Name: c.name}
-	var value []byte
-	if beside.Modified != 0 {
-		value = beside.Value
+	var value []byte // of the override in force; nil: none
+	if override.Modified != 0 {
+		value = override.Value
 		flags, _, err := groupfile.ReadStored(value)
 		if errors.Is(err, store.ErrSchema) {
 			return fmt.Errorf("read group %s: %w", c.name, err)
@@ -121,25 +118,25 @@ func (c *groupChange) readStatic(static, beside, status store.KV) error {
 	}
 	if st, err := store.Decode[store.Status](status); err == nil { // without a status nothing was accepted
 		c.loadSize = st.Record.Scale
-		if c.lostOverride = st.Record.LostBeside(g, beside.Modified); c.lostOverride != nil {
+		if c.lostOverride = st.Record.LostBeside(group, override.Modified); c.lostOverride != nil {
 			value = store.Encode(c.lostOverride.Override)
 		}
 	}
-	force, err := store.ReadInForce(static.Value, value)
+	inForce, err := store.ReadInForce(static.Value, value)
 	switch o, unreadable := store.ReadOverride(value); {
 	case value == nil:
-	case err != nil || unreadable != nil:
-		force = c.overrideBefore.Over(g)
+	case err != nil || unreadable != nil: // of such an override, only the operator's state is known
+		inForce = c.overrideBefore.Over(group)
 		c.broken = err
 	default:
 		c.overrideBefore = o
 	}
-	c.before, c.overrideAfter = &force, c.overrideBefore
+	c.before, c.overrideAfter = &inForce, c.overrideBefore
 	return nil
 }
 
-// readExisting is readChange for commands that change a part of the spec, and therefore need it
-// whole.
+// readExisting is readChange for commands that change a part of the spec: the group must exist, and
+// its spec must be usable.
 func (inv *Invocation) readExisting(ctx context.Context, name string) (groupChange, error) {
 	if !isName(name) {
 		return groupChange{}, inv.noGroup(ctx, name)

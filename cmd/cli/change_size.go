@@ -20,13 +20,14 @@ func (c groupChange) shrinks() bool {
 	return after < before
 }
 
-// A typed digit too many costs money before anyone sees it: growth of this kind is confirmed.
+// A typed digit too many costs money before anyone sees it: the operator confirms growth to so many
+// times the size and by so many instances.
 const (
 	growsMuchTimes = 10
 	growsMuchBy    = 50 // instances
 )
 
-// leaps reports whether the group grows so much that the size may be a mistake.
+// growsMuch reports whether the group grows so much that the size may be a mistake.
 func (c groupChange) growsMuch() bool {
 	if c.isNew() || c.before == nil || c.broken != nil {
 		return false
@@ -35,13 +36,13 @@ func (c groupChange) growsMuch() bool {
 	return after >= growsMuchTimes*before && after-before >= growsMuchBy
 }
 
-// growing describes a much larger size, for the confirmation.
+// describeGrowth describes a much larger size, for the confirmation.
 func (c groupChange) describeGrowth() string {
 	before, after := c.sizes()
 	return fmt.Sprintf("group %s grows from %d to %s", c.name, before, counted(after, "instance", "instances"))
 }
 
-// shrinking describes a smaller size, for the confirmation.
+// describeShrinking describes a smaller size, for the confirmation.
 func (c groupChange) describeShrinking() string {
 	if c.isNew() {
 		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name,

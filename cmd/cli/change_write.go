@@ -16,21 +16,28 @@ func (inv *Invocation) write(ctx context.Context, changes []groupChange, again s
 	return inv.writeWith(ctx, changes, nil, again)
 }
 
-// writeWith is write with additional operations in the same transaction.
-func (inv *Invocation) writeWith(ctx context.Context, changes []groupChange, also []store.Request, again string) (
+// asRead are the conditions that the group is as it was read.
+func (c groupChange) asRead(keys store.Keys) []store.Condition {
+	return []store.Condition{
+		store.At(keys.Group(c.name), c.groupRev),
+		store.At(keys.Static(c.name), c.staticRev),
+	}
+}
+
+// writeWith is write with orders in the same transaction.
+func (inv *Invocation) writeWith(ctx context.Context, changes []groupChange, orders []store.Request, again string) (
 	store.Revision, error,
 ) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.groupRev),
-			store.At(inv.keys().Static(c.name), c.staticRev))
+		txn.Conditions = append(txn.Conditions, c.asRead(inv.keys())...)
 		if c.staticAfter != nil {
 			txn.Writes = append(txn.Writes, store.Put(inv.keys().Static(c.name), store.Encode(*c.staticAfter)))
 			continue
 		}
 		txn.Writes = append(txn.Writes, store.Put(inv.keys().Group(c.name), c.value()))
 	}
-	for _, r := range also {
+	for _, r := range orders {
 		key := inv.keys().Request(r.ID)
 		txn.Conditions = append(txn.Conditions, store.Absent(key))
 		txn.Writes = append(txn.Writes, store.Put(key, store.Encode(r)))
@@ -52,55 +59,61 @@ func (inv *Invocation) warnOfSources(changes []groupChange) {
 		if c.before == nil || c.before.Source == "" || c.after.Deleting {
 			continue
 		}
-		was, ok := *c.before, c.after
-		was.OperatorState, ok.OperatorState = store.OperatorState{}, store.OperatorState{}
-		if string(store.Encode(was)) != string(store.Encode(ok)) {
+		before, after := *c.before, c.after
+		before.OperatorState, after.OperatorState = store.OperatorState{}, store.OperatorState{}
+		if string(store.Encode(before)) != string(store.Encode(after)) {
 			inv.warn("%s was applied from source %s: the next leasehold apply from there restores what its files say", c.name,
 				c.before.Source)
 		}
 	}
 }
 
-// lost returns an error that says which other edit came first.
+// conflictError returns an error that says which other edit came first.
 func (inv *Invocation) conflictError(ctx context.Context, changes []groupChange, conflict *store.ConflictError,
 	again string,
 ) error {
 	if inv.api != nil {
 		inv.api.raced = true
 	}
-	first := changes[0]
-	key, what, was := inv.keys().Group(first.name), "group "+first.name, first.groupRev
-	for _, other := range changes {
-		if k := inv.keys().Group(other.name); slices.Contains(conflict.Keys, k) {
-			key, what, was = k, "group "+other.name, other.groupRev
-			break
-		}
-		if k := inv.keys().Static(other.name); slices.Contains(conflict.Keys, k) {
-			key, what, was = k, "static group "+other.name, other.staticRev
-			break
-		}
-	}
+	key, what, read := inv.conflicting(changes, conflict)
 	now, err := inv.find(ctx, key)
 	if err != nil {
 		return err
 	}
 	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what,
-		describeConflict(was, now.Modified))
+		describeConflict(read, now.Modified))
 }
 
-func describeConflict(was, now store.Revision) string {
+// conflicting returns the first key that another edit changed, what it holds, and its revision as it
+// was read. If the conflict names none of the keys, it is the first group's.
+func (inv *Invocation) conflicting(changes []groupChange, conflict *store.ConflictError) (
+	key, what string, read store.Revision,
+) {
+	for _, c := range changes {
+		if key := inv.keys().Group(c.name); slices.Contains(conflict.Keys, key) {
+			return key, "group " + c.name, c.groupRev
+		}
+		if key := inv.keys().Static(c.name); slices.Contains(conflict.Keys, key) {
+			return key, "static group " + c.name, c.staticRev
+		}
+	}
+	first := changes[0]
+	return inv.keys().Group(first.name), "group " + first.name, first.groupRev
+}
+
+func describeConflict(read, now store.Revision) string {
 	switch {
 	case now == 0:
-		return fmt.Sprintf("it was removed after revision %d, on which this edit was based", was)
-	case was == 0:
+		return fmt.Sprintf("it was removed after revision %d, on which this edit was based", read)
+	case read == 0:
 		return fmt.Sprintf("it was created in the meantime (revision %d)", now)
 	default:
-		return fmt.Sprintf("it was changed (revision %d) after revision %d, on which this edit was based", now, was)
+		return fmt.Sprintf("it was changed (revision %d) after revision %d, on which this edit was based", now, read)
 	}
 }
 
-// leftAlone reports that there was nothing to write. It is an error if the coordinator refuses the
-// present spec: applying the same one again changes nothing.
+// reportUnchanged reports that there was nothing to write. It is an error if the coordinator refuses
+// the present spec: applying the same one again changes nothing.
 func (inv *Invocation) reportUnchanged(ctx context.Context, c groupChange, shown store.Revision) error {
 	status, _, err := findRecord[store.Status](ctx, inv, inv.keys().Status(c.name))
 	if err != nil {

@@ -76,11 +76,7 @@ func (inv *Invocation) start(ctx context.Context, ch *groupChange, errored int) 
 	}
 	retry := inv.request(store.RequestRetry, ch.name, "")
 	if ch.unchanged() {
-		holds := []store.Condition{
-			store.At(inv.keys().Group(ch.name), ch.groupRev),
-			store.At(inv.keys().Static(ch.name), ch.staticRev),
-		}
-		if err := inv.leave(ctx, retry, holds,
+		if err := inv.leave(ctx, retry, ch.asRead(inv.keys()),
 			fmt.Sprintf("group %s: it was changed in the meantime", ch.name)); err != nil {
 			return err
 		}
