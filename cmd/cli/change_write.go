@@ -112,8 +112,8 @@ func describeConflict(read, now store.Revision) string {
 	}
 }
 
-// reportUnchanged reports that there was nothing to write. It is an error if the coordinator refuses
-// the present spec: applying the same one again changes nothing.
+// reportUnchanged reports that there was nothing to write. It is an error if the coordinator
+// refuses the present spec: applying the same one again changes nothing.
 func (inv *Invocation) reportUnchanged(ctx context.Context, c groupChange, shown store.Revision) error {
 	status, _, err := findRecord[store.Status](ctx, inv, inv.keys().Status(c.name))
 	if err != nil {
