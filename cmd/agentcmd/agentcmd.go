@@ -232,15 +232,15 @@ func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (
 
 // sourceOf returns the source address of streams; none if not set. The machine may get the address
 // after the agent starts, so its presence is not checked.
-func sourceOf(told string) (netip.Addr, error) {
-	if told == "" {
+func sourceOf(flag string) (netip.Addr, error) {
+	if flag == "" {
 		return netip.Addr{}, nil
 	}
-	source, err := netip.ParseAddr(told)
+	source, err := netip.ParseAddr(flag)
 	if err != nil || source.IsUnspecified() || source.IsMulticast() {
 		return source,
 			fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, "+
-				"without port or name, such as 192.0.2.7", told)
+				"without port or name, such as 192.0.2.7", flag)
 	}
 	return source, nil
 }
@@ -284,11 +284,11 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 const defaultState = "/var/lib/leasehold"
 
 // stateDir returns the agent's state directory.
-func stateDir(told, bootstrap string) (string, error) {
-	if told == "" && bootstrap == fromSMBIOS {
+func stateDir(flag, bootstrap string) (string, error) {
+	if flag == "" && bootstrap == fromSMBIOS {
 		return defaultState, nil
 	}
-	dir, err := filepath.Abs(or(told, filepath.Dir(bootstrap)))
+	dir, err := filepath.Abs(or(flag, filepath.Dir(bootstrap)))
 	if err != nil {
 		return "", fmt.Errorf("find state directory: %w", err)
 	}

@@ -38,16 +38,16 @@ func (c *Plan) Run(ctx context.Context, inv *Invocation) error {
 	}
 	shown := inv.newQuietProgress()
 	defer shown.end()
-	told := func(what string) { shown.tell("", what) }
+	report := func(what string) { shown.tell("", what) }
 	var cold *planning.ColdStart
 	if c.ColdStart {
-		started, err := inv.startCold(ctx, cfg, told)
+		started, err := inv.startCold(ctx, cfg, report)
 		if err != nil {
 			return err
 		}
 		cold = &started
 	}
-	r, err := planning.Run(ctx, cfg, told)
+	r, err := planning.Run(ctx, cfg, report)
 	shown.end()
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *Plan) check(inv *Invocation) error {
 }
 
 // startCold measures the start of a leader on an etcd that is started for it.
-func (inv *Invocation) startCold(ctx context.Context, cfg planning.Config, told func(string)) (cold planning.ColdStart,
+func (inv *Invocation) startCold(ctx context.Context, cfg planning.Config, report func(string)) (cold planning.ColdStart,
 	err error,
 ) {
 	b, err := inv.ownEtcd(ctx)
@@ -98,7 +98,7 @@ func (inv *Invocation) startCold(ctx context.Context, cfg planning.Config, told 
 	cold, err = planning.StartCold(ctx, b.store, cfg.Size, min(cfg.Changes, 200), func() (time.Duration, error) {
 		theirs, err := measure.Read(b.part.PID())
 		return theirs.CPU, err
-	}, told)
+	}, report)
 	if ended := b.end(err == nil || ctx.Err() != nil); ended != nil {
 		inv.warn("%s", ended)
 	}

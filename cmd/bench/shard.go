@@ -73,17 +73,17 @@ func noneNamed() error {
 func (b *Shard) run(ctx context.Context, inv *Invocation, agents, replicas int,
 	play func(context.Context, *trial.Trial) error,
 ) error {
-	told := inv.newProgress()
-	t, err := trial.Begin(ctx, b.config(inv, agents, replicas), b.deps(inv, told))
+	shown := inv.newProgress()
+	t, err := trial.Begin(ctx, b.config(inv, agents, replicas), b.deps(inv, shown))
 	if err == nil {
 		err = play(ctx, t)
 	}
 	if ctx.Err() != nil {
-		told.tell("ending", "")
+		shown.tell("ending", "")
 		err = ctx.Err()
 	}
 	ended := t.End(err)
-	told.end()
+	shown.end()
 	var known *program.Failure
 	switch {
 	case ctx.Err() != nil && ended == nil:
@@ -117,9 +117,9 @@ func (b *Shard) config(inv *Invocation, agents, replicas int) trial.Config {
 func shardName(random string) string { return "bench-" + random[:min(8, len(random))] }
 
 // deps selects the etcd: the bench's own, unless another is named.
-func (b *Shard) deps(inv *Invocation, told *progress) trial.Deps {
+func (b *Shard) deps(inv *Invocation, shown *progress) trial.Deps {
 	return trial.Deps{
-		Version: inv.env.Version, Own: !inv.named(), Env: inv.partEnvironment(), Tell: told.tell,
+		Version: inv.env.Version, Own: !inv.named(), Env: inv.partEnvironment(), Tell: shown.tell,
 		Open: func(ctx context.Context, address string) (store.Store, func() error, error) {
 			return inv.open(ctx, address, nil)
 		},
