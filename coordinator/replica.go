@@ -57,9 +57,9 @@ type Deps struct {
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.
 	Authority gateway.Authority
-	// Authorities are those for workloads' certificates; nil: none.
+	// Authorities issue workloads' certificates; nil: none.
 	Authorities *authority.Set
-	// Sources are where numbers from outside come from; nil: none.
+	// Sources provide numbers from outside, such as metrics; nil: none.
 	Sources *source.Set
 	// Agents are the agent programs that Config.Downloads serves.
 	Agents download.Agents

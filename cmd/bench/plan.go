@@ -88,8 +88,8 @@ func (c *Plan) check(inv *Invocation) error {
 }
 
 // startCold measures the start of a leader on an etcd that is started for it.
-func (inv *Invocation) startCold(ctx context.Context, cfg planning.Config, report func(string)) (cold planning.ColdStart,
-	err error,
+func (inv *Invocation) startCold(ctx context.Context, cfg planning.Config, report func(string)) (
+	cold planning.ColdStart, err error,
 ) {
 	b, err := inv.ownEtcd(ctx)
 	if err != nil {

@@ -69,8 +69,8 @@ func (inv *Invocation) readSpec(ctx context.Context, c *groupChange, group, stat
 	return err
 }
 
-// countInstances counts the instances that fill slots of a group, by its status, or by their records
-// if the status cannot be read.
+// countInstances counts the instances that fill slots of a group, by its status, or by their
+// records if the status cannot be read.
 func (inv *Invocation) countInstances(ctx context.Context, name string, status store.KV) (n int, err error) {
 	if status.Modified == 0 {
 		return 0, nil

@@ -84,8 +84,8 @@ func (inv *Invocation) conflictError(ctx context.Context, changes []groupChange,
 		describeConflict(read, now.Modified))
 }
 
-// conflicting returns the first key that another edit changed, what it holds, and its revision as it
-// was read. If the conflict names none of the keys, it is the first group's.
+// conflicting returns the first key that another edit changed, what it holds, and its revision as
+// it was read. If the conflict names none of the keys, it is the first group's.
 func (inv *Invocation) conflicting(changes []groupChange, conflict *store.ConflictError) (
 	key, what string, read store.Revision,
 ) {

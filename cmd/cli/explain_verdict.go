@@ -36,9 +36,10 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	agrees := journaled.Verdict == j.Verdict || story.Ailing(journaled.Verdict) && story.Ailing(j.Verdict)
 	if found && (agrees && (sc.leads() || journaled.Verdict.Failed()) || sc.leads() && sc.stands(id, &journaled)) {
 		v = verdict{
-			Verdict: journaled.Verdict, Rule: journaled.Rule, Why: reason.Text(journaled.Cause, journaled.Why), Journaled: &journaled.At,
-			Cause:  reason.Known(journaled.Cause, journaled.Why),
-			Awaits: reason.Awaits(&journaled), Revision: journaled.Revision,
+			Verdict: journaled.Verdict, Rule: journaled.Rule, Why: reason.Text(journaled.Cause, journaled.Why),
+			Journaled: &journaled.At,
+			Cause:     reason.Known(journaled.Cause, journaled.Why),
+			Awaits:    reason.Awaits(&journaled), Revision: journaled.Revision,
 			Evidence: reason.Evidence(&journaled),
 		}
 	}

@@ -17,11 +17,11 @@ type Load struct {
 	Grew     bool      // the last change of size was a growth
 }
 
-// Numbers is what the instances tell of one metric.
+// Numbers is what the instances report of one metric.
 type Numbers struct {
 	Sum     float64 // of the warm ones
 	Warm    int     // instances with a fresh number
-	Missing int     // instances that should tell and do not: lost, unhealthy, or their number is old
+	Missing int     // instances without a usable number: lost, unhealthy, or the number is old
 	// Warming are the numbers of instances that are healthy and warm up. For growth each counts as
 	// it is, and at most as much as a warm one: load that moves to them stays in the sum, and what
 	// their own start costs does not look like load.
@@ -38,20 +38,20 @@ type Numbers struct {
 type Outside struct {
 	Known bool // and not too old
 	Value float64
-	Age   time.Duration // since it was asked for; 0: it never was answered
-	Why   string        // the last question was not answered
+	Age   time.Duration // since the source was asked for it; 0: it has never answered
+	Why   string        // why the source did not answer the last time
 }
 
 // Wish is the size that load asks for.
 type Wish struct {
 	Size int
-	// Unknown: no target says anything, and Size is the present size. Starting: since no instance is
-	// warm yet.
+	// Unknown: no target has a number, and Size is the present size. Starting: the reason is that no
+	// instance is warm yet.
 	Unknown, Starting bool
 	// Settling is the size below which it must not shrink yet: it counts the load of those that left
 	// as well.
 	Settling int
-	// Silent: a target that could keep the group from shrinking says nothing.
+	// Silent: a target that could keep the group from shrinking has no number.
 	Silent  bool
 	Numbers []store.ScaleNumber
 }
