@@ -156,8 +156,8 @@ func (w *watch) watchOnce(parent context.Context) error {
 // and then restored from a snapshot, or its data directory was replaced by an older one, its
 // revision may be higher than ours and its cluster's ID the same: a watch that continued there
 // would never report the differences (SAFE-3). So sameHistory reads the newest value that was
-// delivered, at that value's own revision. If that revision is compacted, nothing can be said; it is
-// then compacted in most restored data, too.
+// delivered, at that value's own revision. If that revision is compacted, nothing can be said; it
+// is then compacted in most restored data, too.
 func (w *watch) sameHistory(ctx context.Context) error {
 	if w.last.Key == "" {
 		return nil
