@@ -137,8 +137,8 @@ func (a *Agent) confirmed() string {
 }
 
 // health returns the verdict over all checks, and why it is not healthy.
-func health(told bool, list []*protocol.Check) (healthy bool, why string) {
-	if !told {
+func health(known bool, list []*protocol.Check) (healthy bool, why string) {
+	if !known {
 		return false, "it is not known yet what to check"
 	}
 	for _, c := range list {

@@ -6,10 +6,10 @@ import (
 )
 
 // secretsOf returns the secrets that a replica sent.
-func secretsOf(w *protocol.Wanted) []secrets.Told {
-	var list []secrets.Told
+func secretsOf(w *protocol.Wanted) []secrets.Received {
+	var list []secrets.Received
 	for _, s := range w.GetSecrets() {
-		list = append(list, secrets.Told{
+		list = append(list, secrets.Received{
 			Variable: s.GetVariable(), Name: s.GetName(), Value: s.GetValue(), Revision: s.GetRevision(),
 			Problem: s.GetProblem(),
 		})

@@ -113,7 +113,7 @@ func (a *Agent) open(background context.Context, o session.Open) {
 				a.tell(session.Heard{Stream: o.Stream, Message: m})
 			})
 		}
-		a.tell(session.Ended{Stream: o.Stream, Err: withoutGRPC(err), Told: errors.Is(err, certificate.ErrNotJoined)})
+		a.tell(session.Ended{Stream: o.Stream, Err: withoutGRPC(err), Logged: errors.Is(err, certificate.ErrNotJoined)})
 	})
 }
 

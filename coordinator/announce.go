@@ -132,7 +132,7 @@ func (r *Replica) publishTrust(ctx context.Context) {
 	}
 }
 
-// publishAuthorities does so with the authorities for workloads' certificates.
+// publishAuthorities publishes changes of the authorities for workloads' certificates.
 func (r *Replica) publishAuthorities(ctx context.Context) {
 	for {
 		changed := r.deps.Authorities.Changed() // never, if there are none

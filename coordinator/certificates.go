@@ -24,7 +24,7 @@ func (r *Replica) watchCertificates(ctx context.Context) {
 	}
 	tick := time.NewTicker(certificatesEvery)
 	defer tick.Stop()
-	var warned, told time.Time
+	var warned, noted time.Time
 	for {
 		now := time.Now()
 		if ends := issuerEnds(r.deps.Authority.Trust()); ends.Sub(now) < authorityNear &&
@@ -33,8 +33,8 @@ func (r *Replica) watchCertificates(ctx context.Context) {
 			r.log.Warn("the agents' authority ends, and with it every agent's certificate", "ends", ends, "next",
 				"leasehold pki rotate --wait")
 		}
-		if why := r.unserved(now); why != "" && (told.IsZero() || now.Sub(told) >= unservedEvery) {
-			told = now
+		if why := r.unserved(now); why != "" && (noted.IsZero() || now.Sub(noted) >= unservedEvery) {
+			noted = now
 			r.noteDisturbance(why, false)
 		}
 		select {

@@ -25,8 +25,8 @@ const (
 // disturbed records that leases may have ended although their agents live. The leader, on this
 // replica or another, then judges no instance lost until all agents had time to return (SAFE-1).
 //
-// A replica that stood still is its own disturbance, and what it notices right after that comes
-// from it: else the last to be noticed, which is what status shows, blames etcd.
+// If the replica itself was paused, that is the disturbance, and the cause of whatever it notices
+// right afterwards. Otherwise status, which shows the last disturbance, would blame etcd.
 func (r *Replica) disturbed(what string) {
 	if still := r.pulse.stoodStill(time.Now().Add(-standstillFelt)); still > 0 && what != store.DisturbedRecordBack {
 		r.noteDisturbance(stoodStillFor(still), true)

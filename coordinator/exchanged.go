@@ -119,8 +119,8 @@ func (r *Replica) hold(
 	return nil
 }
 
-// exchanged holds the shard because etcd changed while this replica ran. Every replica that notices
-// does so, leader or not, until the shard is on hold.
+// exchanged puts the shard on hold because etcd changed while this replica ran. Every replica that
+// notices the change tries to, leader or not, until the shard is on hold.
 func (r *Replica) exchanged(ctx context.Context, what string) {
 	said := ""
 	for ctx.Err() == nil {

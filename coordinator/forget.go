@@ -80,7 +80,7 @@ func (s *serving) forgetEntries(ctx context.Context) {
 	}
 }
 
-// forgetPart does so for the next part of the journal. After an error the same part is next.
+// forgetPart forgets from the next part of the journal. After an error it repeats the same part.
 func (s *serving) forgetPart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
 	defer cancel()

@@ -11,13 +11,13 @@ import (
 // proves SAFE-1
 func TestGraceIsWrittenAgain(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var g toldGrace
+	var g journaledGrace
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	g.retry = at(10)
 	if g.due(at(9), at(40)) || !g.due(at(10), at(40)) {
 		t.Error("a failed entry is not written again after its pause")
 	}
-	g = toldGrace{}
+	g = journaledGrace{}
 	entries := 0
 	const length = 30
 	for s := range 3600 {

@@ -40,7 +40,7 @@ type loads struct {
 // loadSum adds up the samples of a point.
 type loadSum struct {
 	samples int
-	told    int // samples in which at least one instance told its load
+	known   int // samples in which at least one instance reported its load
 	sum     store.LoadPoint
 }
 
@@ -80,8 +80,8 @@ func (l *loads) sample(ctx context.Context, now time.Time) {
 				fine++
 				minute = int(now.Sub(hour).Truncate(loadPoint).Minutes())
 			}
-			p, told := loadOf(c, name, now)
-			if !told && len(p.Outside) == 0 {
+			p, known := loadOf(c, name, now)
+			if !known && len(p.Outside) == 0 {
 				continue
 			}
 			if l.points[name] == nil {
@@ -90,7 +90,7 @@ func (l *loads) sample(ctx context.Context, now time.Time) {
 			if l.points[name][minute] == nil {
 				l.points[name][minute] = &loadSum{}
 			}
-			l.points[name][minute].add(p, told)
+			l.points[name][minute].add(p, known)
 		}
 	})
 	if now.Sub(l.wrote) >= loadWritten {
@@ -100,7 +100,7 @@ func (l *loads) sample(ctx context.Context, now time.Time) {
 
 // loadOf is the load of a group now, on average of the instances that tell it.
 func loadOf(c *cache.Content, group string, now time.Time) (p store.LoadPoint, any bool) {
-	told := 0
+	known := 0
 	for _, id := range c.ByGroup[group] {
 		if c.Instances[id].Record.Phase != store.Running {
 			continue
@@ -115,13 +115,13 @@ func loadOf(c *cache.Content, group string, now time.Time) (p store.LoadPoint, a
 			continue
 		}
 		w := r.Record.Host.Windows[i]
-		told++
+		known++
 		p.CPU += w.CPUPercent
 		p.Memory += w.MemoryPercent
 		p.Network += float64(w.NetworkSent+w.NetworkRecv) / w.Covered.D().Seconds() / 1e6
 	}
-	if told > 0 {
-		n := float64(told)
+	if known > 0 {
+		n := float64(known)
 		p.CPU, p.Memory, p.Network = p.CPU/n, p.Memory/n, p.Network/n
 	}
 	if s := c.Status[group].Record.Scale; s != nil {
@@ -135,14 +135,14 @@ func loadOf(c *cache.Content, group string, now time.Time) (p store.LoadPoint, a
 			p.Outside[number.Metric] = number.Value
 		}
 	}
-	return p, told > 0
+	return p, known > 0
 }
 
-func (s *loadSum) add(p store.LoadPoint, told bool) {
+func (s *loadSum) add(p store.LoadPoint, known bool) {
 	s.samples++
 	s.sum.Run += p.Run
-	if told {
-		s.told++
+	if known {
+		s.known++
 		s.sum.CPU += p.CPU
 		s.sum.Memory += p.Memory
 		s.sum.Network += p.Network
@@ -154,7 +154,7 @@ func (s *loadSum) add(p store.LoadPoint, told bool) {
 
 // point is the mean of the samples.
 func (s *loadSum) point(minute int) store.LoadPoint {
-	n := max(1, float64(s.told))
+	n := max(1, float64(s.known))
 	short := func(v float64) float64 { return math.Round(v*100) / 100 }
 	return store.LoadPoint{
 		Minute: minute, Run: short(s.sum.Run / float64(s.samples)), CPU: short(s.sum.CPU / n),

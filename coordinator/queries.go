@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/query"
 )
 
-// query asks a source for a number, beside the leader's loop. What goes wrong is logged once.
+// query asks a source for a number, outside the leader's loop. A failure is logged once.
 func (t *term) query(ctx context.Context, c leader.Query) leader.Queried {
 	value, err := t.r.deps.Sources.Ask(ctx, c.Key)
 	t.r.deps.Meter.Called(c.Key.Source, "query", time.Since(c.Begun), err)

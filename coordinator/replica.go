@@ -57,9 +57,9 @@ type Deps struct {
 	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
 	// networks that exist in memory only.
 	Authority gateway.Authority
-	// Authorities are those for workloads' certificates; nil: none.
+	// Authorities issue workloads' certificates; nil: none.
 	Authorities *authority.Set
-	// Sources are where numbers from outside come from; nil: none.
+	// Sources provide numbers from outside, such as metrics; nil: none.
 	Sources *source.Set
 	// Agents are the agent programs that Config.Downloads serves.
 	Agents download.Agents
@@ -200,6 +200,12 @@ func (r *Replica) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	return r.serve(ctx, shard, listener, downloads)
+}
+
+// serve serves agents, and agent programs unless downloads is nil, until ctx ends or a part fails.
+// Meanwhile the replica stands for election.
+func (r *Replica) serve(ctx context.Context, shard store.Shard, listener, downloads net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	gw, err := r.newGateway(shard.ID)

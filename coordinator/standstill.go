@@ -16,8 +16,8 @@ const (
 	leaderLate = 3 * time.Second
 )
 
-// pulse distinguishes a process that stood still from an etcd that did not answer: a waiting caller
-// cannot tell them apart.
+// pulse distinguishes a process that was paused from an etcd that did not answer: a caller that
+// waits cannot tell them apart.
 type pulse struct {
 	mu    sync.Mutex
 	last  time.Time
@@ -25,7 +25,7 @@ type pulse struct {
 	ended time.Time     // when it came
 }
 
-// run beats until ctx ends, and calls late after each standstill.
+// run measures until ctx ends, and calls late after each pause.
 func (p *pulse) run(ctx context.Context, late func(time.Duration)) {
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
@@ -42,7 +42,7 @@ func (p *pulse) run(ctx context.Context, late func(time.Duration)) {
 	}
 }
 
-// beat returns how long the process stood still before; 0: it did not.
+// beat returns how long the process has just been paused; 0: it was not.
 func (p *pulse) beat() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

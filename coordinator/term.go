@@ -53,7 +53,7 @@ type term struct {
 	troubles    map[string]time.Time                // instances in trouble, and since when
 	held        map[string]map[string]bool          // by group: held work that was logged
 	badSettings string                              // refused settings of the shard, as last written to the journal
-	grace       toldGrace
+	grace       journaledGrace
 }
 
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
@@ -290,12 +290,12 @@ func (t *term) recordRefused(ctx context.Context, s store.ShardSettings, revisio
 	})
 }
 
-// graceStep is by how much a grace must grow before the journal says so again for the first time,
-// and the pause after a failed write.
+// graceStep is how much a grace must grow before the journal reports it for the second time, and
+// the pause after a failed write.
 const graceStep = 10 * time.Second
 
-// toldGrace is what the journal says of the present grace.
-type toldGrace struct {
+// journaledGrace is what the journal says about the present grace.
+type journaledGrace struct {
 	end   time.Time // as last written
 	times int       // it was written since it began
 	retry time.Time // not before, after a failed write
@@ -304,7 +304,7 @@ type toldGrace struct {
 // due reports whether the journal must record the grace's present end. A continuing disturbance
 // extends it every second: after the second entry, the next one waits until the recorded end is
 // reached.
-func (g *toldGrace) due(now, end time.Time) bool {
+func (g *journaledGrace) due(now, end time.Time) bool {
 	switch {
 	case now.Before(g.retry):
 		return false
@@ -319,7 +319,7 @@ func (g *toldGrace) due(now, end time.Time) bool {
 func (t *term) recordGrace(ctx context.Context, s *plan.Snapshot, now time.Time) {
 	left := s.GraceEnd.Sub(now)
 	if left <= 0 {
-		t.grace = toldGrace{}
+		t.grace = journaledGrace{}
 		return
 	}
 	if !t.grace.due(now, s.GraceEnd) {
@@ -335,7 +335,7 @@ func (t *term) recordGrace(ctx context.Context, s *plan.Snapshot, now time.Time)
 		t.grace.retry = now.Add(graceStep)
 		return
 	}
-	t.grace = toldGrace{end: s.GraceEnd, times: t.grace.times + 1}
+	t.grace = journaledGrace{end: s.GraceEnd, times: t.grace.times + 1}
 }
 
 // warnBlocked warns once of each piece of work that is due and held back (OBS-1). The status also

@@ -63,7 +63,7 @@ type AgentWave struct {
 	Done    int       `json:"done"` // instances whose agents are of the version
 	Of      int       `json:"of"`
 	Proved  bool      `json:"proved,omitempty"` // one has proved it: more than one at a time may follow
-	// Stopped is the instance whose agent did not come to the version, and Why; "": none.
+	// Stopped is the instance whose agent did not reach the version, and Why; "": none.
 	Stopped string    `json:"stopped,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at,omitzero"`

@@ -46,7 +46,7 @@ const (
 // prefix, so that changes of different kinds of keys come in the order in which they happened.
 // Changes of other keys are left out, yet the revision moves with them. Only the listing needs the
 // wanted prefixes: the journal may hold 100,000 entries that are not needed. While one part is
-// read, f takes up the one before it: the stored form is never in memory as a whole. A listing may
+// read, f handles the one before it: the stored form is never in memory as a whole. A listing may
 // take any time while its parts arrive, so that millions of keys can be read from a slow store,
 // too. If the store forgets the revision meanwhile, f is interrupted, and everything is listed
 // again.

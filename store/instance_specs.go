@@ -19,9 +19,9 @@ type InstanceSpecs struct {
 const (
 	// maxSpecs bounds a generation.
 	maxSpecs = 5_000
-	// A generation is over when its specs were read so often, on average, and so many times more. An
-	// instance is read with each of its phases, so that edits alone end one; where many specs are in
-	// use, each of them is read meanwhile.
+	// A generation ends after minRead reads and oftenRead more for each of its specs. Instances are
+	// read again with each phase, so edits alone end a generation; where many specs are in use, each
+	// of them is read in the meantime.
 	oftenRead, minRead = 3, 1024
 )
 

@@ -12,10 +12,10 @@ type Effect struct {
 	Limit    int        `json:"limit,omitempty"`
 	For      Duration   `json:"for,omitempty"`
 	Text     string     `json:"text,omitempty"`
-	Then     SlotEffect `json:"then,omitzero"` // what becomes of the slot
+	Then     SlotEffect `json:"then,omitzero"` // what happens to the slot
 }
 
-// SlotEffect is what becomes of the slot of an instance that is decided about.
+// SlotEffect is what a decision about an instance does to its slot.
 type SlotEffect struct {
 	Kind     EffectKind `json:"kind,omitempty"`
 	Instance string     `json:"instance,omitempty"` // another instance

@@ -225,7 +225,8 @@ type Shares struct {
 	Wait   *Timer `json:"wait,omitempty"` // until then spot is not tried
 }
 
-// Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.
+// Storm is a period in which so many instances are lost at once that the machines are unlikely to
+// be the cause (SAFE-2).
 type Storm struct {
 	Since     time.Time `json:"since"`
 	Lost      int       `json:"lost"`  // at its height
@@ -242,7 +243,8 @@ type Storm struct {
 	By         string `json:"overridden,omitempty"` // the operator who ended it
 }
 
-// Breaker is a time in which so many fail their checks that none is healed for it (ROLL-7).
+// Breaker is a period in which so many instances fail their checks that none is healed for that
+// (ROLL-7).
 type Breaker struct {
 	Since time.Time `json:"since"`
 	Count int       `json:"count"` // instances that fail now

@@ -174,11 +174,11 @@ type CheckReport struct {
 	Kind     string    `json:"kind,omitempty"` // http, tcp, grpc, exec or process
 	Healthy  bool      `json:"healthy"`
 	Optional bool      `json:"optional,omitempty"`
-	Pending  bool      `json:"pending,omitempty"` // its results have not decided yet: Healthy is what was so before
+	Pending  bool      `json:"pending,omitempty"` // its results have not decided yet: Healthy is the last verdict
 	Why      string    `json:"why,omitempty"`
 	Since    time.Time `json:"since"` // of Healthy
-	// Against counts the last results in a row that speak against Healthy; so many as Threshold
-	// change it, 0: any.
+	// Against counts the last results in a row that contradict Healthy; Threshold of them change it,
+	// 0: any number.
 	Against   int      `json:"against,omitempty"`
 	Threshold int      `json:"threshold,omitempty"`
 	Took      Duration `json:"took,omitempty"` // the last run

@@ -66,8 +66,8 @@ func (s *Shard) Release(at time.Time) {
 	s.Hold = nil
 }
 
-// Reviewed records that an operator has seen so many machines without a record and released the
-// hold. Only more of them are a reason for another hold, and orphan_grace restarts for those seen.
+// Reviewed records how many machines without a record an operator had seen when releasing the hold.
+// Only more of them are a reason for another hold, and orphan_grace restarts for those seen.
 type Reviewed struct {
 	Extras int       `json:"extras"`
 	At     time.Time `json:"at"`
@@ -171,7 +171,8 @@ type Served struct {
 	Took Duration `json:"took,omitempty"`
 	// Uncompacted is why etcd's history is not compacted though it is old enough; "" if it is.
 	Uncompacted string `json:"uncompacted,omitempty"`
-	// KeptForRepair: it is not compacted because a record is damaged, which history can mend.
+	// KeptForRepair: it is not compacted because a record is damaged, which etcd's history can
+	// restore.
 	KeptForRepair bool `json:"kept_for_repair,omitempty"`
 	// Silent are the providers and load balancers whose last List failed, and why.
 	Silent []Silent `json:"silent,omitempty"`
@@ -389,7 +390,7 @@ type Waits struct {
 type Disturbance struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
-	Own  bool      `json:"own,omitempty"` // the replica itself stood still: etcd is not to blame
+	Own  bool      `json:"own,omitempty"` // the replica itself was paused: etcd is not the cause
 }
 
 // DisturbedRecordBack is what a replica says when leases were not renewed because their instances

@@ -59,7 +59,7 @@ func (g *Group) Sources() (names []string) {
 
 // ScaleUp bounds how a group grows.
 type ScaleUp struct {
-	Window Duration `json:"window,omitempty"` // for so long more is wished for first
+	Window Duration `json:"window,omitempty"` // how long a larger size must be wished for first
 	Step   Amount   `json:"step,omitempty"`   // at most so many; 0: DefaultUpStep
 	Every  Duration `json:"every,omitempty"`  // in this time; 0: DefaultUpEvery
 }
@@ -148,8 +148,8 @@ func (h *ScaleHold) HoldsAt(now time.Time) bool {
 	return h != nil && (h.Until.IsZero() || now.Before(h.Until))
 }
 
-// HeldAt reports whether a size that an operator chose is in force. Without --until it is so until
-// the schedule changes something.
+// HeldAt reports whether a size that an operator chose is in force. Without --until it stays in
+// force until the schedule changes something.
 func (g *Group) HeldAt(chosen *Scale, now time.Time) bool {
 	h := g.ScaleHold
 	return h.HoldsAt(now) && (!h.Until.IsZero() || chosen == nil || chosen.Scheduled == nil ||

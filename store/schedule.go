@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store/cron"
 )
 
-// ScaleChange is a time that comes again, from which on other bounds or a size are in force
-// (AUTO-3). They are so until the next change. What is left out is as scale has it.
+// ScaleChange is a recurring time from which other bounds or another size are in force, until the
+// next change (AUTO-3). Fields that are left out keep the values of scale.
 type ScaleChange struct {
 	Cron     string `json:"cron"`                // minute hour day month weekday, on the zone's clock
 	TimeZone string `json:"time_zone,omitempty"` // like Europe/Berlin; "": UTC
@@ -59,7 +59,7 @@ func nextOf(expression, zone string, now time.Time) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	// What the clock shows now, and all before it, has come for the first time already.
+	// The present time of the clock, and every earlier one, has occurred already.
 	for wall := times.After(wallOf(now, loc)); !wall.IsZero(); wall = times.After(wall) {
 		if at := firstAt(wall, loc); at.After(now) {
 			return at

@@ -296,8 +296,8 @@ func (s *ShardSettings) refuse(one Setting, raw json.RawMessage, e FieldError) {
 	s.Refused = append(s.Refused, e)
 }
 
-// UnmarshalJSON reads each setting for itself. What is not there has its default, and so has what
-// cannot be used, which is then refused by name: one wrong setting keeps no program from reading
+// UnmarshalJSON reads each setting separately. A setting that is missing or unusable gets its
+// default, and an unusable one is refused by name: a wrong setting prevents no program from reading
 // the shard.
 func (s *ShardSettings) UnmarshalJSON(data []byte) error {
 	var stored map[string]json.RawMessage

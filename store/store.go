@@ -191,10 +191,10 @@ type Store interface {
 	List(ctx context.Context, prefix string, at Revision) (Listing, error)
 
 	// ListPart reads some of what List reads, with one request: the first keys below a prefix that
-	// do not sort before from, and no more than most of them unless that is 0. Who has the other
-	// parts read at the revision of the first reads one consistent state, without ever having it
-	// all in memory, and can give each answer its own time. Fails with ErrCompacted if at is no
-	// longer kept, which can happen between two parts.
+	// do not sort before from, at most most of them unless that is 0. A caller that reads the other
+	// parts at the revision of the first one reads a consistent state, without having all of it in
+	// memory, and each request can have its own deadline. Fails with ErrCompacted if at is no longer
+	// kept, which can happen between two parts.
 	ListPart(ctx context.Context, prefix, from string, most int, at Revision) (Part, error)
 
 	// Commit does the transaction and returns its revision, or fails with a *ConflictError.

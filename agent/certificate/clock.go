@@ -23,12 +23,12 @@ type clock struct {
 
 // reading is a coordinator's time.
 type reading struct {
-	told time.Time // zero: none was received
+	sent time.Time // zero: none was received
 	at   time.Time // when it was received, by our own clock
 }
 
 // now returns what the coordinator's clock shows now.
-func (r reading) now(now time.Time) time.Time { return r.told.Add(now.Sub(r.at)) }
+func (r reading) now(now time.Time) time.Time { return r.sent.Add(now.Sub(r.at)) }
 
 const (
 	// sameTime is the accepted difference between two readings: replicas' clocks differ by seconds.
@@ -39,16 +39,16 @@ const (
 )
 
 // tell records the time that a coordinator has just sent.
-func (c *clock) tell(told, now time.Time) {
-	next := clock{reading: reading{told.Round(0), now}, live: true}
-	differs := func(r reading) bool { return r.now(now).Sub(told).Abs() > sameTime }
+func (c *clock) tell(sent, now time.Time) {
+	next := clock{reading: reading{sent.Round(0), now}, live: true}
+	differs := func(r reading) bool { return r.now(now).Sub(sent).Abs() > sameTime }
 	switch old := c.proven(now); {
 	case c.live && differs(old):
 		next.before, next.moved = old, c.moved
 		if c.moved.IsZero() || differs(c.reading) {
 			next.moved = now
 		}
-	case !c.live && !c.kept.told.IsZero() && differs(c.kept):
+	case !c.live && !c.kept.sent.IsZero() && differs(c.kept):
 		next.before, next.moved = c.kept, now
 	}
 	*c = next
@@ -62,11 +62,11 @@ func keptBy(p papers, now time.Time) reading {
 	if p.key == nil || p.issued.IsZero() || p.here.IsZero() {
 		return reading{}
 	}
-	told := p.issued.Add(now.Round(0).Sub(p.here))
-	if told.Before(p.issued) || told.After(p.leaf().NotAfter) {
+	sent := p.issued.Add(now.Round(0).Sub(p.here))
+	if sent.Before(p.issued) || sent.After(p.leaf().NotAfter) {
 		return reading{}
 	}
-	return reading{told: told, at: now}
+	return reading{sent: sent, at: now}
 }
 
 // proven returns the reading against which a coordinator's time is checked. A coordinator's own
@@ -90,7 +90,7 @@ func (c clock) now(now time.Time) time.Time {
 // times returns every time that may be the present one. A time read from disk is of unknown age,
 // but may still be right when the machine's clock is wrong.
 func (c clock) times(now time.Time) []time.Time {
-	if c.told.IsZero() {
+	if c.sent.IsZero() {
 		return []time.Time{now}
 	}
 	return []time.Time{now, c.reading.now(now)}
@@ -104,11 +104,11 @@ func (h *Holder) Now() time.Time {
 }
 
 // Tell records a coordinator's time.
-func (h *Holder) Tell(told *timestamppb.Timestamp) {
-	if !told.IsValid() || told.AsTime().IsZero() {
+func (h *Holder) Tell(sent *timestamppb.Timestamp) {
+	if !sent.IsValid() || sent.AsTime().IsZero() {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.clock.tell(told.AsTime(), time.Now())
+	h.clock.tell(sent.AsTime(), time.Now())
 }

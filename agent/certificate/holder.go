@@ -71,7 +71,7 @@ type Holder struct {
 	stillForeign bool
 	asked        time.Time // the last request for draft.asked
 	jitter       float64
-	told         map[string]string // the last logged message, by topic
+	logged       map[string]string // the last logged message, by topic
 }
 
 // Open reads the agent's file. A damaged file is moved aside, and the machine joins again if its
@@ -106,7 +106,7 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 		cfg: cfg, deps: deps, log: deps.Logger.With("instance", b.Instance),
 		path: filepath.Join(cfg.StateDir, fileName), identity: who,
 		dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1), forcedNext: make(chan struct{}),
-		held: now, heard: now, jitter: deps.Rand(), told: map[string]string{},
+		held: now, heard: now, jitter: deps.Rand(), logged: map[string]string{},
 	}
 	if p.draft, err = p.read(); err != nil {
 		return nil, err
@@ -114,9 +114,9 @@ func Open(cfg Config, deps Deps) (*Holder, error) {
 	if p.draft.key == nil {
 		p.draft.trust = trust
 	}
-	p.clock = clock{reading: reading{told: p.draft.issued, at: now}, kept: keptBy(p.draft, now)}
-	if made, err := time.Parse(time.RFC3339, b.Made); err == nil && p.clock.told.IsZero() {
-		p.clock.told = made
+	p.clock = clock{reading: reading{sent: p.draft.issued, at: now}, kept: keptBy(p.draft, now)}
+	if made, err := time.Parse(time.RFC3339, b.Made); err == nil && p.clock.sent.IsZero() {
+		p.clock.sent = made
 	}
 	p.force = p.draft
 	return p, nil
@@ -315,8 +315,8 @@ func (h *Holder) enforce(next papers, n int) {
 func (h *Holder) news(topic, what string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.told[topic]
-	h.told[topic] = what
+	before := h.logged[topic]
+	h.logged[topic] = what
 	return before != what
 }
 
@@ -324,7 +324,7 @@ func (h *Holder) news(topic, what string) bool {
 func (h *Holder) forget(topic string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, told := h.told[topic]
-	delete(h.told, topic)
-	return told
+	_, logged := h.logged[topic]
+	delete(h.logged, topic)
+	return logged
 }

@@ -47,7 +47,7 @@ func TestExecAndSecrets(t *testing.T) {
 	if s := r.States(); len(s) != 1 || !s[0].Healthy {
 		t.Errorf("meanwhile its verdict is %+v, want the known one", s)
 	}
-	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Value: []byte("hunter2"), Revision: 1}})
+	hidden.Tell([]secrets.Received{{Variable: "DB_PASSWORD", Name: "db", Value: []byte("hunter2"), Revision: 1}})
 	w.Known = nil
 	r.Want(w)
 	select {

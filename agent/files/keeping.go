@@ -83,12 +83,12 @@ type Manager struct {
 	changed  chan struct{}
 	answered chan struct{} // a request for a certificate
 
-	mu     sync.Mutex
-	expect bool // there are files, but no coordinator has sent their list yet
-	told   bool // the wanted files, from a coordinator
-	wanted *protocol.Files
-	vars   map[string]string // copy on write
-	states map[string]State  // by path, as received
+	mu       sync.Mutex
+	expect   bool // there are files, but no coordinator has sent their list yet
+	received bool // the wanted files, from a coordinator
+	wanted   *protocol.Files
+	vars     map[string]string // copy on write
+	states   map[string]State  // by path, as received
 	// ready has the paths whose content was as wanted with this configuration
 	ready  map[string]bool
 	orders map[string]*order // requested certificates, by path
@@ -196,7 +196,7 @@ func (m *Manager) Want(files *protocol.Files, vars map[string]string) {
 	if m.wanted.GetConfigHash() != files.GetConfigHash() {
 		m.ready = map[string]bool{}
 	}
-	m.told, m.wanted, m.vars = true, files, maps.Clone(vars)
+	m.received, m.wanted, m.vars = true, files, maps.Clone(vars)
 	signal(m.wake)
 }
 
@@ -252,7 +252,7 @@ func (m *Manager) Settled(config string) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.told || m.wanted.GetConfigHash() != config {
+	if !m.received || m.wanted.GetConfigHash() != config {
 		return false
 	}
 	return !slices.ContainsFunc(m.wanted.GetFiles(), func(f *protocol.File) bool { return !m.ready[f.GetPath()] })
@@ -275,11 +275,11 @@ func (m *Manager) missing(ask func(look func() string) (string, bool)) (why stri
 		return "", true
 	}
 	m.mu.Lock()
-	told, expect, vars := m.told, m.expect, m.vars
+	received, expect, vars := m.received, m.expect, m.vars
 	config, remembered := m.memory.Config, maps.Clone(m.memory.Files)
 	m.mu.Unlock()
 	switch {
-	case told:
+	case received:
 		return m.undelivered(), true
 	case !expect:
 		return "", true
@@ -397,9 +397,9 @@ func (m *Manager) Run(ctx context.Context) {
 // pass looks at every file and brings it to the wanted state. It returns when to look again.
 func (m *Manager) pass(ctx context.Context) time.Duration {
 	m.mu.Lock()
-	told, wanted, vars := m.told, m.wanted, m.vars
+	received, wanted, vars := m.received, m.wanted, m.vars
 	m.mu.Unlock()
-	if !told {
+	if !received {
 		return checkEvery
 	}
 	m.remember(wanted)

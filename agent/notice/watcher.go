@@ -77,10 +77,10 @@ type source interface {
 
 // Watcher watches one source at a time.
 type Watcher struct {
-	cfg     Config
-	log     *slog.Logger
-	changed chan struct{}
-	told    chan struct{} // signals that spec has changed
+	cfg         Config
+	log         *slog.Logger
+	changed     chan struct{}
+	specChanged chan struct{} // signals that spec has changed
 
 	mu     sync.Mutex
 	spec   Spec
@@ -101,7 +101,7 @@ func New(cfg Config, deps Deps) (*Watcher, error) {
 		cfg.Patience = defaultPatience
 	}
 	return &Watcher{
-		cfg: cfg, log: deps.Logger, changed: make(chan struct{}, 1), told: make(chan struct{}, 1),
+		cfg: cfg, log: deps.Logger, changed: make(chan struct{}, 1), specChanged: make(chan struct{}, 1),
 		cut: func() {},
 	}, nil
 }
@@ -118,7 +118,7 @@ func (w *Watcher) Watch(spec Spec) {
 	w.cut()
 	w.keep(nil)
 	select {
-	case w.told <- struct{}{}:
+	case w.specChanged <- struct{}{}:
 	default:
 	}
 }
@@ -143,7 +143,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		w.mu.Lock()
 		spec := w.spec
 		select {
-		case <-w.told: // the answer belongs to this spec
+		case <-w.specChanged: // the answer belongs to this spec
 		default:
 		}
 		w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-w.told:
+			case <-w.specChanged:
 				continue
 			}
 		}
@@ -189,7 +189,7 @@ func (w *Watcher) follow(ctx context.Context, spec Spec, src source, tick <-chan
 		select {
 		case <-ctx.Done():
 			return false
-		case <-w.told:
+		case <-w.specChanged:
 			return true
 		case <-tick:
 		}

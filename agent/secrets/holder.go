@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Told is one secret as a replica sent it.
-type Told struct {
+// Received is one secret as a replica sent it.
+type Received struct {
 	Variable string // variable of the environment
 	Name     string // name of the secret
 	Value    []byte
@@ -18,17 +18,17 @@ type Told struct {
 }
 
 // Format prints no value, whatever the verb.
-func (t Told) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", t.Name) }
+func (t Received) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", t.Name) }
 
 // Holder holds the secrets of one machine. Its methods can be called at any time; a nil Holder has
 // no secrets.
 type Holder struct {
-	mu     sync.Mutex
-	wanted map[string]string // variable → name
-	told   map[string]Told   // variable → what was received
-	number int               // counts changes
-	veil   veil
-	unread bool // files may have secrets that were not read yet
+	mu       sync.Mutex
+	wanted   map[string]string   // variable → name
+	received map[string]Received // variable → what was received
+	number   int                 // counts changes
+	veil     veil
+	unread   bool // files may have secrets that were not read yet
 }
 
 // New returns a Holder without secrets.
@@ -47,17 +47,17 @@ func (h *Holder) Want(wanted map[string]string) {
 	}
 	h.number++
 	h.wanted = maps.Clone(wanted)
-	told := map[string]Told{}
-	for variable, t := range h.told {
+	received := map[string]Received{}
+	for variable, t := range h.received {
 		if wanted[variable] == t.Name {
-			told[variable] = t
+			received[variable] = t
 		}
 	}
-	h.told = told
+	h.received = received
 }
 
 // Tell replaces all wanted secrets, and reports whether anything changed.
-func (h *Holder) Tell(list []Told) bool {
+func (h *Holder) Tell(list []Received) bool {
 	if h == nil {
 		return false
 	}
@@ -70,7 +70,7 @@ func (h *Holder) Tell(list []Told) bool {
 	defer h.mu.Unlock()
 	news := false
 	for _, t := range list {
-		was, known := h.told[t.Variable]
+		was, known := h.received[t.Variable]
 		if known && was.Revision == t.Revision && was.Problem == t.Problem && string(was.Value) == string(t.Value) {
 			continue
 		}
@@ -81,7 +81,7 @@ func (h *Holder) Tell(list []Told) bool {
 		if t.Problem != "" {
 			t.Value = nil
 		}
-		h.told[t.Variable] = t
+		h.received[t.Variable] = t
 		h.veil.add(t.Name, string(t.Value))
 	}
 	if news {
@@ -110,7 +110,7 @@ func (h *Holder) Missing() string {
 	var why []string
 	for _, variable := range slices.Sorted(maps.Keys(h.wanted)) {
 		name := h.wanted[variable]
-		switch t, known := h.told[variable]; {
+		switch t, known := h.received[variable]; {
 		case !known:
 			return "no coordinator has sent its secrets yet"
 		case t.Problem != "":
@@ -131,7 +131,7 @@ func (h *Holder) Blind() bool {
 		return true
 	}
 	for variable := range h.wanted {
-		if _, known := h.told[variable]; !known {
+		if _, known := h.received[variable]; !known {
 			return true
 		}
 	}
@@ -146,8 +146,8 @@ func (h *Holder) Environ() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
-	for _, variable := range slices.Sorted(maps.Keys(h.told)) {
-		if t := h.told[variable]; t.Problem == "" {
+	for _, variable := range slices.Sorted(maps.Keys(h.received)) {
+		if t := h.received[variable]; t.Problem == "" {
 			out = append(out, variable+"="+string(t.Value))
 		}
 	}

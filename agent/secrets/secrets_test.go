@@ -15,8 +15,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-func told(variable, name, value string, revision uint64) Told {
-	return Told{Variable: variable, Name: name, Value: []byte(value), Revision: revision}
+func told(variable, name, value string, revision uint64) Received {
+	return Received{Variable: variable, Name: name, Value: []byte(value), Revision: revision}
 }
 
 // proves SEC-6
@@ -26,7 +26,7 @@ func TestNoFormOfAValueIsLeft(t *testing.T) {
 		around := rapid.StringMatching(`[g-z ]{0,9}`)
 		before, after := around.Draw(t, "before"), around.Draw(t, "after")
 		h := New()
-		h.Tell([]Told{told("X", "db", value, 1)})
+		h.Tell([]Received{told("X", "db", value, 1)})
 		quoted, err := json.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestNoFormOfAValueIsLeft(t *testing.T) {
 // proves SEC-6
 func TestWhatIsVeiled(t *testing.T) {
 	h := New()
-	h.Tell([]Told{
+	h.Tell([]Received{
 		told("A", "db", "hunter2-and-more", 1), told("B", "pin", "12345", 2),
 		told("C", "pem", "-----BEGIN-----\nMIIEvQIBADANBgkq\nshort\n", 3), told("D", "part", "hunter2", 4),
 	})
@@ -80,7 +80,7 @@ func TestWhatIsVeiled(t *testing.T) {
 		t.Errorf("a cut text became %q", got)
 	}
 	// A value that was replaced is still what the workload was started with.
-	h.Tell([]Told{told("A", "db", "another-value", 9)})
+	h.Tell([]Received{told("A", "db", "another-value", 9)})
 	if got := h.Veil("hunter2-and-more another-value"); got != "[secret db] [secret db]" {
 		t.Errorf("after a change: %q", got)
 	}
@@ -101,24 +101,24 @@ func TestWhatIsMissing(t *testing.T) {
 	if h.Missing() != "no coordinator has sent its secrets yet" || !h.Blind() {
 		t.Errorf("missing %q, blind %t", h.Missing(), h.Blind())
 	}
-	if !h.Tell([]Told{told("A", "a", "value-a", 1), {Variable: "B", Name: "b", Problem: "there is none"}}) {
+	if !h.Tell([]Received{told("A", "a", "value-a", 1), {Variable: "B", Name: "b", Problem: "there is none"}}) {
 		t.Error("no news")
 	}
 	if h.Missing() != "secret b (B): there is none" || h.Blind() || !slices.Equal(h.Environ(), []string{"A=value-a"}) {
 		t.Errorf("missing %q, blind %t, environment %d", h.Missing(), h.Blind(), len(h.Environ()))
 	}
-	list := []Told{told("A", "a", "value-a", 1), told("B", "b", "value-b", 2)}
+	list := []Received{told("A", "a", "value-a", 1), told("B", "b", "value-b", 2)}
 	before := h.Number()
 	if !h.Tell(list) || h.Tell(list) || h.Missing() != "" || h.Number() != before+1 {
 		t.Errorf("missing %q, number %d after %d", h.Missing(), h.Number(), before)
 	}
 	// A replica that cannot read what another one could takes nothing away; that a secret is gone
 	// does.
-	list[0] = Told{Variable: "A", Name: "a", Revision: 1, Problem: "no keys"}
+	list[0] = Received{Variable: "A", Name: "a", Revision: 1, Problem: "no keys"}
 	if h.Tell(list) || h.Missing() != "" {
 		t.Errorf("missing %q", h.Missing())
 	}
-	list[0] = Told{Variable: "A", Name: "a", Problem: "there is none"}
+	list[0] = Received{Variable: "A", Name: "a", Problem: "there is none"}
 	if !h.Tell(list) || h.Missing() == "" {
 		t.Error("nothing is missing though a secret is gone")
 	}
@@ -131,9 +131,9 @@ func TestWhatIsMissing(t *testing.T) {
 func TestValuesAreNotPrinted(t *testing.T) {
 	h := New()
 	one := told("A", "a", "hunter2", 1)
-	h.Tell([]Told{one})
+	h.Tell([]Received{one})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		if got := fmt.Sprintf(verb+verb+verb, h, one, []Told{one}); strings.Contains(got, "hunter2") ||
+		if got := fmt.Sprintf(verb+verb+verb, h, one, []Received{one}); strings.Contains(got, "hunter2") ||
 			strings.Contains(got, "104 117 110") || strings.Contains(got, "68756e") {
 			t.Errorf("%s prints %q", verb, got)
 		}

@@ -142,7 +142,7 @@ type Heard struct {
 type Ended struct {
 	Stream Stream
 	Err    error
-	Told   bool // it is logged already
+	Logged bool // it is logged already
 }
 
 // Changed reports that there is something to send before the interval is over (DET-1).

@@ -408,7 +408,7 @@ func TestWhatIsReportedAlreadyIsNotNoted(t *testing.T) {
 		c := New(ordered("a", "b"))
 		now := time.Now()
 		c.Step(now, nil)
-		orders := c.Step(now, Ended{Stream: 1, Err: errors.New("not joined"), Told: told})
+		orders := c.Step(now, Ended{Stream: 1, Err: errors.New("not joined"), Logged: told})
 		notes := slices.ContainsFunc(orders, func(o Order) bool { _, ok := o.(Note); return ok })
 		if notes == told || words(orders) != "open 2 b epoch 2 lease 0" {
 			t.Errorf("told %t: ordered %s, with a note %t", told, words(orders), notes)

@@ -296,7 +296,7 @@ func (c *Session) ended(now time.Time, ev Ended) []Order {
 		why = ev.Err.Error()
 	}
 	c.lost(now, l)
-	if ev.Told {
+	if ev.Logged {
 		return nil
 	}
 	return []Order{Note{Warn: true, Text: text, Replica: l.address, Why: why}}

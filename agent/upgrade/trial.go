@@ -50,7 +50,7 @@ type Trial struct {
 	guard guard
 }
 
-// errNotTried means that the disk took up the version's time. That is not the version's fault, so
+// errNotTried means that the disk used up the version's time. That is not the version's fault, so
 // its offer stays valid.
 var errNotTried = errors.New("too little time is left")
 

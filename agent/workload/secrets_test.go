@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/agent/secrets"
 )
 
-func password(value string) []secrets.Told {
-	return []secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Value: []byte(value), Revision: 1}}
+func password(value string) []secrets.Received {
+	return []secrets.Received{{Variable: "DB_PASSWORD", Name: "db", Value: []byte(value), Revision: 1}}
 }
 
 // proves SEC-6
@@ -29,7 +29,7 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "secrets: no coordinator has sent its secrets yet" {
 		t.Errorf("state is %+v", s)
 	}
-	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})
+	hidden.Tell([]secrets.Received{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})
 	if err := r.Start(t.Context()); !errors.Is(err, ErrWaits) ||
 		!strings.Contains(r.State().Waits, "db (DB_PASSWORD): there is none") {
 		t.Fatalf("started without a secret: %v, %+v", err, r.State())

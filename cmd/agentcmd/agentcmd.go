@@ -75,35 +75,21 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	hidden := secrets.New()
 	place := workload.Config{
 		Run: bootstrap.Run, Vars: bootstrap.Vars, Facts: bootstrap.Facts,
 		Dir: or(c.WorkDir, stateDir), StateDir: stateDir, Boot: boot,
 		Instance: bootstrap.Instance, Group: bootstrap.Group, Shard: bootstrap.Shard,
-		StopTimeout: stopTimeout, Secrets: hidden,
+		StopTimeout: stopTimeout, Secrets: secrets.New(),
 	}
-	var runner *workload.Runner
 	papers, err := papersOf(bootstrap, stateDir, log)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Bootstrap, err)
 	}
-	kept, err := c.files(bootstrap, place, log, papers, func() error { return runner.Reload() })
-	if err != nil {
-		return err
-	}
-	place.Waits = kept.Missing
-	if runner, err = workload.New(place, workload.Deps{Logger: log}); err != nil {
-		return err
-	}
-	hook, err := workload.NewHook(place, workload.Deps{Logger: log})
+	tools, err := c.toolsFor(bootstrap, place, log, papers)
 	if err != nil {
 		return err
 	}
 	notices, evacuation, err := openNotices(stateDir, log)
-	if err != nil {
-		return err
-	}
-	checker, err := checks.New(checks.Config{Place: place}, checks.Deps{Logger: log})
 	if err != nil {
 		return err
 	}
@@ -112,10 +98,10 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 		Acknowledged: versions.acknowledged(),
 	}, agent.Deps{
-		Certificate: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
-		Notices: notices, Evacuation: evacuation,
+		Certificate: papers, Logger: log, Host: sampler, Notices: notices, Evacuation: evacuation,
+		Workload: tools.runner, Hook: tools.hook, Checks: tools.checks, Files: tools.files, Secrets: place.Secrets,
 		Fence:   fence{place: place, deps: workload.Deps{Logger: log}, processes: c.BootID != ""},
-		Secrets: hidden, Files: kept, Upgrade: versions.manager(papers, dialer(source)), Dial: dialer(source),
+		Upgrade: versions.manager(papers, dialer(source)), Dial: dialer(source),
 		Crash: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 	})
 	if err != nil {
@@ -127,8 +113,34 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		if c.KeepWorkload {
 			return nil
 		}
-		return runner.StopReleased(ctx)
+		return tools.runner.StopReleased(ctx)
 	})
+}
+
+// workloadTools are the agent's parts that work with the workload.
+type workloadTools struct {
+	runner *workload.Runner
+	hook   *workload.Hook
+	checks *checks.Runner
+	files  *files.Manager
+}
+
+// toolsFor makes the tools for the workload in a place.
+func (c *Cmd) toolsFor(b provider.Bootstrap, place workload.Config, log *slog.Logger, clock papers) (
+	t workloadTools, err error,
+) {
+	if t.files, err = c.files(b, place, log, clock, func() error { return t.runner.Reload() }); err != nil {
+		return t, err
+	}
+	place.Waits = t.files.Missing
+	if t.runner, err = workload.New(place, workload.Deps{Logger: log}); err != nil {
+		return t, err
+	}
+	if t.hook, err = workload.NewHook(place, workload.Deps{Logger: log}); err != nil {
+		return t, err
+	}
+	t.checks, err = checks.New(checks.Config{Place: place}, checks.Deps{Logger: log})
+	return t, err
 }
 
 // openState makes the state directory, and returns it with the boot that the machine is in.
@@ -220,15 +232,15 @@ func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (
 
 // sourceOf returns the source address of streams; none if not set. The machine may get the address
 // after the agent starts, so its presence is not checked.
-func sourceOf(told string) (netip.Addr, error) {
-	if told == "" {
+func sourceOf(flag string) (netip.Addr, error) {
+	if flag == "" {
 		return netip.Addr{}, nil
 	}
-	source, err := netip.ParseAddr(told)
+	source, err := netip.ParseAddr(flag)
 	if err != nil || source.IsUnspecified() || source.IsMulticast() {
 		return source,
 			fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, "+
-				"without port or name, such as 192.0.2.7", told)
+				"without port or name, such as 192.0.2.7", flag)
 	}
 	return source, nil
 }
@@ -272,11 +284,11 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 const defaultState = "/var/lib/leasehold"
 
 // stateDir returns the agent's state directory.
-func stateDir(told, bootstrap string) (string, error) {
-	if told == "" && bootstrap == fromSMBIOS {
+func stateDir(flag, bootstrap string) (string, error) {
+	if flag == "" && bootstrap == fromSMBIOS {
 		return defaultState, nil
 	}
-	dir, err := filepath.Abs(or(told, filepath.Dir(bootstrap)))
+	dir, err := filepath.Abs(or(flag, filepath.Dir(bootstrap)))
 	if err != nil {
 		return "", fmt.Errorf("find state directory: %w", err)
 	}

@@ -27,7 +27,7 @@ func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "ev
 
 // Run writes the file, and prints what will follow, since for a while nothing on this machine shows
 // it.
-func (c *Evacuate) Run(told io.Writer) error {
+func (c *Evacuate) Run(out io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
 		return fmt.Errorf("cannot find the agent to evacuate: give its --state-dir or its --bootstrap document, or set %s",
 			provider.EnvBootstrap)
@@ -55,7 +55,7 @@ func (c *Evacuate) Run(told io.Writer) error {
 		return fmt.Errorf("request the evacuation: %w", err)
 	}
 	_,
-		err = fmt.Fprintf(told,
+		err = fmt.Fprintf(out,
 		"evacuation of %s requested: its agent reports this within seconds, or once it runs; "+
 			"then the instance is replaced, drained and removed\nwatch it with: leasehold explain %s\n",
 		agent.Instance, agent.Instance)

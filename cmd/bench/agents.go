@@ -24,24 +24,24 @@ type Agents struct {
 }
 
 // Run admits the agents, measures, and shows the result.
-func (c *Agents) Run(ctx context.Context, s *Session) error {
-	if err := c.check(s); err != nil {
+func (c *Agents) Run(ctx context.Context, inv *Invocation) error {
+	if err := c.check(inv); err != nil {
 		return err
 	}
 	c.certificates = c.Certificates
 	plan := trial.AgentsPlan{For: c.For, Failures: c.failures(), Churn: c.Churn}
 	var r trial.Agents
-	err := c.run(ctx, s, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
+	err := c.run(ctx, inv, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
 		r, err = t.Agents(ctx, plan)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.result(r, r.Verdict, func() error { return c.show(s, &r) })
+	return inv.result(r, r.Verdict, func() error { return c.show(inv, &r) })
 }
 
-func (c *Agents) check(s *Session) error {
+func (c *Agents) check(inv *Invocation) error {
 	const help = "leasehold-bench agents --help"
 	switch {
 	case c.For < time.Second:
@@ -61,7 +61,7 @@ func (c *Agents) check(s *Session) error {
 		return program.Fail(program.Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn,
 			c.Agents/2)
 	}
-	return c.Shard.check(s, "agents", c.Agents)
+	return c.Shard.check(inv, "agents", c.Agents)
 }
 
 // failures returns the default number of failures: enough for percentiles, and too few for a storm.
@@ -72,7 +72,7 @@ func (c *Agents) failures() int {
 	return min(max(10, int(float64(c.Agents)/100*c.For.Minutes())), c.Agents/10)
 }
 
-func (c *Agents) show(s *Session, r *trial.Agents) error {
+func (c *Agents) show(inv *Invocation, r *trial.Agents) error {
 	t := newTable()
 	t.Add("agents", showSetting(r.Setting))
 	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were healthy", r.RampUp,
@@ -93,7 +93,7 @@ func (c *Agents) show(s *Session, r *trial.Agents) error {
 	t.Add("replica per agent", fmt.Sprintf("%s, %.1f goroutines", output.Bytes(uint64(max(0, r.MemoryPerAgent))),
 		r.Goroutines))
 	addProcesses(&t, r.Processes)
-	return s.write(&t, r.Wrongly, r.Troubles, r.Verdict)
+	return inv.write(&t, r.Wrongly, r.Troubles, r.Verdict)
 }
 
 func orNothing(before, text string) string {

@@ -69,7 +69,7 @@ type Env struct {
 // ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) program.Code {
 	var g Grammar
-	s := &Session{env: env, flags: &g.Globals}
+	inv := &Invocation{env: env, flags: &g.Globals}
 	exited := false
 	parser, err := kong.New(&g,
 		kong.Name(name),
@@ -80,22 +80,22 @@ func Run(ctx context.Context, env Env, args []string) program.Code {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
-		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
+		return report(ctx, inv.aside(), fmt.Errorf("build command line: %w", err))
 	}
 	parsed, err := parser.Parse(args)
 	if exited { // help or the version was shown
 		return program.Done
 	}
 	if err != nil {
-		return report(ctx, s.aside(), err)
+		return report(ctx, inv.aside(), err)
 	}
 	if g.Timeout <= 0 {
-		return report(ctx, s.aside(), program.Fail(program.Usage, name+" --help", "--timeout: %s: must be more than 0",
+		return report(ctx, inv.aside(), program.Fail(program.Usage, name+" --help", "--timeout: %s: must be more than 0",
 			g.Timeout))
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	parsed.Bind(s)
-	return report(ctx, s.aside(), parsed.Run())
+	parsed.Bind(inv)
+	return report(ctx, inv.aside(), parsed.Run())
 }
 
 // report writes how a bench ended, and returns the exit code.

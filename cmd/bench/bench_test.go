@@ -180,12 +180,12 @@ func TestOnlyTheBenchsOwnVariableNamesAnEtcd(t *testing.T) {
 
 // Parts find the endpoints and the user of etcd in their environment.
 func TestPartsAreGivenTheEtcd(t *testing.T) {
-	s := &Session{flags: &Globals{}}
-	if env := s.partEnvironment(); env != nil {
+	inv := &Invocation{flags: &Globals{}}
+	if env := inv.partEnvironment(); env != nil {
 		t.Errorf("without a named etcd: %q", env)
 	}
-	s.flags = &Globals{Endpoints: []string{"a:1", "b:2"}, User: "root:secret", Cert: "/crt"}
-	for _, v := range s.partEnvironment() {
+	inv.flags = &Globals{Endpoints: []string{"a:1", "b:2"}, User: "root:secret", Cert: "/crt"}
+	for _, v := range inv.partEnvironment() {
 		variable, value, _ := strings.Cut(v, "=")
 		t.Setenv(variable, value)
 	}
@@ -197,7 +197,7 @@ func TestPartsAreGivenTheEtcd(t *testing.T) {
 	if _, err := parser.Parse([]string{"plan"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := (&Session{flags: &g.Globals}).connection(nil); strings.Join(got.Endpoints, " ") != "a:1 b:2" ||
+	if got := (&Invocation{flags: &g.Globals}).connection(nil); strings.Join(got.Endpoints, " ") != "a:1 b:2" ||
 		got.Username != "root" || got.Password != "secret" || got.Cert != "/crt" {
 		t.Errorf("a part would open %+v", got)
 	}
@@ -217,11 +217,11 @@ func TestProgress(t *testing.T) {
 	} {
 		now := noon
 		var aside bytes.Buffer
-		s := &Session{
+		inv := &Invocation{
 			env:   Env{Stderr: &aside, StderrTerminal: c.terminal, Now: func() time.Time { return now }},
 			flags: &Globals{},
 		}
-		p := &progress{s: s, quiet: c.quiet}
+		p := &progress{inv: inv, quiet: c.quiet}
 		p.tell("a", "1")
 		p.tell("a", "2")
 		now = now.Add(rewrittenEvery)

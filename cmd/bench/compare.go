@@ -70,12 +70,12 @@ type contender struct {
 
 // Run measures each contender in the same way, one after the other. After one fails, the others are
 // still measured.
-func (c *Compare) Run(ctx context.Context, s *Session) error {
+func (c *Compare) Run(ctx context.Context, inv *Invocation) error {
 	shard := &Shard{
 		Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000,
 		ReconnectMax: compareReconnect,
 	}
-	if err := c.check(s, shard); err != nil {
+	if err := c.check(inv, shard); err != nil {
 		return err
 	}
 	machine, err := measure.ReadMachine(runtime.GOMAXPROCS(0))
@@ -87,23 +87,23 @@ func (c *Compare) Run(ctx context.Context, s *Session) error {
 		Machine: machine,
 	}
 	all := []contender{
-		{"keepalive", c.rival(s, rivals.Automatic, shard)},
-		{"keepalive-once", c.rival(s, rivals.EachCall, shard)},
-		{"leasehold", c.leasehold(s, shard)},
+		{"keepalive", c.rival(inv, rivals.Automatic, shard)},
+		{"keepalive-once", c.rival(inv, rivals.EachCall, shard)},
+		{"leasehold", c.leasehold(inv, shard)},
 	}
-	rate := shard.config(s, c.Agents, 1).Rate
-	s.note("%s, one after the other: about %s", output.Counted(len(all), "contender", "contenders"), c.expected(rate))
+	rate := shard.config(inv, c.Agents, 1).Rate
+	inv.note("%s, one after the other: about %s", output.Counted(len(all), "contender", "contenders"), c.expected(rate))
 	for i, one := range all {
-		done, err := c.contend(ctx, s, one, fmt.Sprintf("%s (%d of %d): ", one.name, i+1, len(all)), rate)
+		done, err := c.contend(ctx, inv, one, fmt.Sprintf("%s (%d of %d): ", one.name, i+1, len(all)), rate)
 		if err != nil {
 			return err
 		}
 		r.Contenders = append(r.Contenders, done)
 	}
 	r.Rows, r.Verdict = rivals.Rows(r.Contenders), rivals.Verdict(c.Agents, r.Contenders)
-	done, err := s.records(r)
+	done, err := inv.records(r)
 	if !done {
-		err = c.show(s, &r)
+		err = c.show(inv, &r)
 	}
 	if err == nil && !r.whole() {
 		err = program.Fail(program.Failed, "run it where nothing else computes, or with fewer --agents", "%s",
@@ -114,15 +114,15 @@ func (c *Compare) Run(ctx context.Context, s *Session) error {
 
 // contend runs one contender. Only an interrupt is returned as an error; other errors are printed
 // as that contender's result.
-func (c *Compare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named,
-	error,
+func (c *Compare) contend(ctx context.Context, inv *Invocation, one contender, where string, rate float64) (
+	rivals.Named, error,
 ) {
-	begun := s.env.Now()
-	told := s.newProgress()
+	begun := inv.env.Now()
+	told := inv.newProgress()
 	f, err := one.play(ctx, rivals.Plan{
 		Steady: c.Steady, Stall: c.stall(), Begin: compareSlack + 4*comparedRamp(c.Agents, rate),
 		Settle: compareSlack + 2*c.grace(),
-		Tell:   func(doing, far string) { told.tell(where+doing, s.compareFar(where+doing, far)) },
+		Tell:   func(doing, far string) { told.tell(where+doing, inv.compareFar(where+doing, far)) },
 	})
 	told.end()
 	done := rivals.Named{Name: one.name, Figures: f}
@@ -135,22 +135,22 @@ func (c *Compare) contend(ctx context.Context, s *Session, one contender, where 
 	case err != nil:
 		done.Problem = program.Joined(err)
 	}
-	took := s.env.Now().Sub(begun).Round(time.Second)
+	took := inv.env.Now().Sub(begun).Round(time.Second)
 	if done.Problem == "" {
-		s.note("%s: done after %s", one.name, took)
+		inv.note("%s: done after %s", one.name, took)
 	} else {
-		s.note("%s: given up after %s: %s", one.name, took, output.OneLine(done.Problem))
+		inv.note("%s: given up after %s: %s", one.name, took, output.OneLine(done.Problem))
 	}
 	return done, nil
 }
 
 // compareFar shortens a progress text to what fits on the terminal's line.
-func (s *Session) compareFar(doing, far string) string {
+func (inv *Invocation) compareFar(doing, far string) string {
 	if far == "" {
 		return ""
 	}
 	const around = len("[ ()]")
-	width := s.screen().Width
+	width := inv.screen().Width
 	if room := width - len(doing) - around - 1; width > 0 && len(far) > room {
 		far = far[:max(0, room)]
 	}
@@ -188,10 +188,10 @@ func (c *Compare) stall() time.Duration {
 	return c.lease() + compareStalled
 }
 
-func (c *Compare) check(s *Session, shard *Shard) error {
+func (c *Compare) check(inv *Invocation, shard *Shard) error {
 	const help = "leasehold-bench compare --help"
 	switch {
-	case s.named():
+	case inv.named():
 		return program.Fail(program.Usage, "leave out --endpoints",
 			"--endpoints: each contender gets an etcd of its own, which is made to stand still")
 	case c.Shared == 0 && c.Agents > compareConnections:
@@ -202,17 +202,17 @@ func (c *Compare) check(s *Session, shard *Shard) error {
 	case c.Stall < 0:
 		return program.Fail(program.Usage, help, "--stall: %s: must not be negative", c.Stall)
 	}
-	return shard.check(s, "compare", c.Agents)
+	return shard.check(inv, "compare", c.Agents)
 }
 
 // rival runs a contender that is made of etcd clients.
-func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(context.Context,
+func (c *Compare) rival(inv *Invocation, habit rivals.Habit, shard *Shard) func(context.Context,
 	rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
 		p.Tell("starting etcd and a detector", "")
 		r, err := rivals.Begin(ctx, rivals.Config{
 			Habit: habit, Agents: c.Agents, Shared: c.Shared, Interval: c.Interval, TTL: c.lease(), Size: compareReport,
-			Rate: shard.config(s, c.Agents, 1).Rate,
+			Rate: shard.config(inv, c.Agents, 1).Rate,
 		})
 		if err == nil {
 			f, err = rivals.Contest(ctx, r, p)
@@ -229,9 +229,9 @@ func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(conte
 }
 
 // leasehold runs Leasehold as a contender.
-func (c *Compare) leasehold(s *Session, shard *Shard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
+func (c *Compare) leasehold(inv *Invocation, shard *Shard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
-		err = shard.run(ctx, s, c.Agents, compareReplicas, func(ctx context.Context, t *trial.Trial) (err error) {
+		err = shard.run(ctx, inv, c.Agents, compareReplicas, func(ctx context.Context, t *trial.Trial) (err error) {
 			f, err = rivals.Contest(ctx, t.Contender(), p)
 			return err
 		})
@@ -239,7 +239,7 @@ func (c *Compare) leasehold(s *Session, shard *Shard) func(context.Context, riva
 	}
 }
 
-func (c *Compare) show(s *Session, r *comparison) error {
+func (c *Compare) show(inv *Invocation, r *comparison) error {
 	t := output.Table{Columns: []output.Column{{Title: "WHAT"}}}
 	last := len(r.Contenders) - 1
 	for i, one := range r.Contenders {
@@ -258,8 +258,8 @@ func (c *Compare) show(s *Session, r *comparison) error {
 		}
 		t.Add(cells...)
 	}
-	scr := s.screen()
-	if err := t.Write(scr, s.wide()); err != nil {
+	scr := inv.screen()
+	if err := t.Write(scr, inv.wide()); err != nil {
 		return err
 	}
 	text := c.notes(r)
@@ -338,10 +338,10 @@ type PartRival struct {
 }
 
 // Run serves until the bench ends it.
-func (c *PartRival) Run(ctx context.Context, s *Session) error {
+func (c *PartRival) Run(ctx context.Context, inv *Invocation) error {
 	role, err := rivals.RoleOf(c.As)
 	if err != nil {
 		return err
 	}
-	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, role.Part)
+	return parts.Serve(ctx, inv.env.Stdin, inv.env.Stdout, role.Part)
 }

@@ -33,7 +33,7 @@ func TestComparisonIsShown(t *testing.T) {
 	d := newDesk(t)
 	var out strings.Builder
 	env := d.env(&out, &out)
-	s := &Session{env: env, flags: &Globals{Output: "table"}}
+	inv := &Invocation{env: env, flags: &Globals{Output: "table"}}
 	r := comparison{Agents: 2000, Interval: "5s", Lease: "17s"}
 	for i, name := range []string{"keepalive", "keepalive-once", "leasehold"} {
 		stall := rivals.Stall{Seconds: 20, Back: new(2.0)}
@@ -49,7 +49,7 @@ func TestComparisonIsShown(t *testing.T) {
 	show := func() string {
 		out.Reset()
 		r.Rows, r.Verdict = rivals.Rows(r.Contenders), rivals.Verdict(r.Agents, r.Contenders)
-		if err := (&Compare{}).show(s, &r); err != nil {
+		if err := (&Compare{}).show(inv, &r); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

@@ -42,17 +42,17 @@ type etcdResult struct {
 }
 
 // Run measures an etcd: the bench's own, or the one that --endpoints names.
-func (c *Etcd) Run(ctx context.Context, s *Session) error {
-	if err := c.check(s); err != nil {
+func (c *Etcd) Run(ctx context.Context, inv *Invocation) error {
+	if err := c.check(inv); err != nil {
 		return err
 	}
-	b, err := s.benchedEtcd(ctx, c.UsedEtcd)
+	b, err := inv.benchedEtcd(ctx, c.UsedEtcd)
 	if err != nil {
 		return err
 	}
-	shown := s.newQuietProgress()
+	shown := inv.newQuietProgress()
 	res, err := capacity.Run(ctx, capacity.Config{
-		Prefix: store.KeysOf("bench-" + s.env.RandomID()).Prefix(),
+		Prefix: store.KeysOf("bench-" + inv.env.RandomID()).Prefix(),
 		Each:   c.Each, Agents: c.Agents, Pace: c.Pace, News: watchPace, Records: c.Records, Size: 1 << 10,
 		TTL: time.Minute,
 	}, capacity.Deps{
@@ -62,7 +62,7 @@ func (c *Etcd) Run(ctx context.Context, s *Session) error {
 	})
 	shown.end()
 	if err := b.end(err == nil || ctx.Err() != nil); err != nil {
-		s.warn("%s", err)
+		inv.warn("%s", err)
 	}
 	switch {
 	case ctx.Err() != nil && err != nil && !errors.Is(err, context.Canceled):
@@ -77,16 +77,16 @@ func (c *Etcd) Run(ctx context.Context, s *Session) error {
 		Slow: capacity.Slow(res),
 	}
 	full.Carries = twoDigits(full.Limits[0].Agents)
-	if done, err := s.records(full); done || err != nil {
+	if done, err := inv.records(full); done || err != nil {
 		return err
 	}
-	return c.show(s, full)
+	return c.show(inv, full)
 }
 
-func (c *Etcd) check(s *Session) error {
+func (c *Etcd) check(inv *Invocation) error {
 	const help = "leasehold-bench etcd --help"
 	switch {
-	case c.UsedEtcd && !s.named():
+	case c.UsedEtcd && !inv.named():
 		return noneNamed()
 	case c.Interval < time.Second || c.Interval > 5*time.Minute:
 		return program.Fail(program.Usage, help, "--interval: %s: must be 1s to 5m", c.Interval)
@@ -104,7 +104,7 @@ func (c *Etcd) check(s *Session) error {
 }
 
 // show writes the table and the verdict.
-func (c *Etcd) show(s *Session, r etcdResult) error {
+func (c *Etcd) show(inv *Invocation, r etcdResult) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "WHAT"},
 		{Title: "AT ONCE", Right: true},
@@ -126,10 +126,10 @@ func (c *Etcd) show(s *Session, r etcdResult) error {
 		t.Add(m.What, strconv.Itoa(m.AtOnce), output.Thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most),
 			cpu(m.CPU), cpu(m.OwnCPU))
 	}
-	if err := t.Write(s.screen(), s.wide()); err != nil {
+	if err := t.Write(inv.screen(), inv.wide()); err != nil {
 		return err
 	}
-	scr := s.screen()
+	scr := inv.screen()
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, l := range r.Limits {
@@ -164,38 +164,38 @@ type benchedEtcd struct {
 }
 
 // benchedEtcd opens the etcd of --endpoints, or starts one.
-func (s *Session) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, error) {
-	if !s.named() {
-		return s.ownEtcd(ctx)
+func (inv *Invocation) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, error) {
+	if !inv.named() {
+		return inv.ownEtcd(ctx)
 	}
-	b := &benchedEtcd{where: s.where()}
-	if err := s.openBenched(ctx, b, ""); err != nil {
+	b := &benchedEtcd{where: inv.where()}
+	if err := inv.openBenched(ctx, b, ""); err != nil {
 		return nil, err
 	}
 	if used {
 		return b, nil
 	}
-	if err := s.refuseUsed(ctx, b); err != nil {
+	if err := inv.refuseUsed(ctx, b); err != nil {
 		return nil, errors.Join(err, b.end(true))
 	}
 	return b, nil
 }
 
 // ownEtcd starts an etcd of the bench's own, and opens it.
-func (s *Session) ownEtcd(ctx context.Context) (*benchedEtcd, error) {
+func (inv *Invocation) ownEtcd(ctx context.Context) (*benchedEtcd, error) {
 	b := &benchedEtcd{}
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(program.Fail(program.Failed,
 			"see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s",
 			program.Joined(err)), b.end(false))
 	}
-	return b, s.openBenched(ctx, b, b.part.Address)
+	return b, inv.openBenched(ctx, b, b.part.Address)
 }
 
 // openBenched opens both connections. If that fails, it closes what it has opened.
-func (s *Session) openBenched(ctx context.Context, b *benchedEtcd, address string) error {
+func (inv *Invocation) openBenched(ctx context.Context, b *benchedEtcd, address string) error {
 	for _, st := range []*store.Store{&b.store, &b.watcher} {
-		opened, closer, err := s.open(ctx, address, nil)
+		opened, closer, err := inv.open(ctx, address, nil)
 		if err != nil {
 			return errors.Join(err, b.end(false))
 		}
@@ -215,8 +215,8 @@ func (b *benchedEtcd) start(ctx context.Context) (err error) {
 }
 
 // refuseUsed refuses an etcd that holds any key: other clients would suffer from the load.
-func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
-	limited, cancel := context.WithTimeout(ctx, s.flags.Timeout)
+func (inv *Invocation) refuseUsed(ctx context.Context, b *benchedEtcd) error {
+	limited, cancel := context.WithTimeout(ctx, inv.flags.Timeout)
 	defer cancel()
 	count := func(prefix string) (int, error) {
 		first, err := b.store.ListPart(limited, prefix, "", 1, 0)
@@ -234,10 +234,10 @@ func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key",
 			"see whether etcd at %s is in use: %s", b.where, program.Joined(err))
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)),
-			"see whether etcd at %s is in use: no answer in %s", b.where, s.flags.Timeout)
+		return program.Fail(program.Unreachable, whatHelps(inv.connection(nil)),
+			"see whether etcd at %s is in use: no answer in %s", b.where, inv.flags.Timeout)
 	case err != nil:
-		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)), "see whether etcd at %s is in use: %s",
+		return program.Fail(program.Unreachable, whatHelps(inv.connection(nil)), "see whether etcd at %s is in use: %s",
 			b.where, program.Joined(err))
 	case ours > 0:
 		return program.Fail(program.Conflict, next,

@@ -16,26 +16,26 @@ type Failover struct {
 }
 
 // Run kills the replica that serves all agents, and shows the consequences.
-func (c *Failover) Run(ctx context.Context, s *Session) error {
+func (c *Failover) Run(ctx context.Context, inv *Invocation) error {
 	if c.Replicas < 2 || c.Replicas > 5 {
 		return program.Fail(program.Usage, "leasehold-bench failover --help", "--replicas: %d: must be 2 to 5",
 			c.Replicas)
 	}
-	if err := c.check(s, "failover", c.Agents); err != nil {
+	if err := c.check(inv, "failover", c.Agents); err != nil {
 		return err
 	}
 	var r trial.Failover
-	err := c.run(ctx, s, c.Agents, c.Replicas, func(ctx context.Context, t *trial.Trial) (err error) {
+	err := c.run(ctx, inv, c.Agents, c.Replicas, func(ctx context.Context, t *trial.Trial) (err error) {
 		r, err = t.Failover(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.result(r, r.Verdict, func() error { return c.show(s, &r) })
+	return inv.result(r, r.Verdict, func() error { return c.show(inv, &r) })
 }
 
-func (c *Failover) show(s *Session, r *trial.Failover) error {
+func (c *Failover) show(inv *Invocation, r *trial.Failover) error {
 	t := newTable()
 	warm := "with a second connection kept warm"
 	if !r.Warm {
@@ -51,5 +51,5 @@ func (c *Failover) show(s *Session, r *trial.Failover) error {
 	t.Add("judged or replaced", fmt.Sprint(r.Judged))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances))
 	addProcesses(&t, r.Processes)
-	return s.write(&t, r.Wrongly, r.Troubles, r.Verdict)
+	return inv.write(&t, r.Wrongly, r.Troubles, r.Verdict)
 }

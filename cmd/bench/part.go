@@ -23,9 +23,9 @@ type PartEtcd struct {
 }
 
 // Run serves until the bench ends it.
-func (c *PartEtcd) Run(ctx context.Context, s *Session) error {
-	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
-		return parts.Etcd(ctx, c.Dir, s.env.Stderr, ready)
+func (c *PartEtcd) Run(ctx context.Context, inv *Invocation) error {
+	return parts.Serve(ctx, inv.env.Stdin, inv.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+		return parts.Etcd(ctx, c.Dir, inv.env.Stderr, ready)
 	})
 }
 
@@ -45,14 +45,14 @@ type PartReplica struct {
 }
 
 // Run serves until the bench ends it.
-func (c *PartReplica) Run(ctx context.Context, s *Session) error {
-	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+func (c *PartReplica) Run(ctx context.Context, inv *Invocation) error {
+	return parts.Serve(ctx, inv.env.Stdin, inv.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return parts.Replica(ctx, parts.ReplicaOrder{
 			Shard: c.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud,
 			Streams: c.Streams, Authority: c.Authority,
-			Log: s.env.Stderr, Version: s.env.Version,
+			Log: inv.env.Stderr, Version: inv.env.Version,
 			Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
-				return s.open(ctx, c.Etcd, log)
+				return inv.open(ctx, c.Etcd, log)
 			},
 		}, ready)
 	})
@@ -64,8 +64,8 @@ type PartCrowd struct {
 }
 
 // Run keeps them alive until the bench ends it.
-func (c *PartCrowd) Run(ctx context.Context, s *Session) error {
-	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+func (c *PartCrowd) Run(ctx context.Context, inv *Invocation) error {
+	return parts.Serve(ctx, inv.env.Stdin, inv.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return trial.ServeCrowd(ctx, c.Socket, ready)
 	})
 }

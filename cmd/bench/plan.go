@@ -22,7 +22,7 @@ type Plan struct {
 }
 
 // Run measures the planner in this process. It sends nothing to etcd.
-func (c *Plan) Run(ctx context.Context, s *Session) error {
+func (c *Plan) Run(ctx context.Context, inv *Invocation) error {
 	cfg := planning.Config{
 		Size: planning.Size{Instances: c.Instances, Groups: c.Groups}, Changes: c.Changes,
 		Lost: c.Lost,
@@ -30,32 +30,32 @@ func (c *Plan) Run(ctx context.Context, s *Session) error {
 	if cfg.Lost < 0 {
 		cfg.Lost = c.Instances / 10
 	}
-	if err := c.check(s); err != nil {
+	if err := c.check(inv); err != nil {
 		return err
 	}
 	if err := cfg.Check(); err != nil {
 		return program.Fail(program.Usage, "leasehold-bench plan --help", "%s", err)
 	}
-	shown := s.newQuietProgress()
+	shown := inv.newQuietProgress()
 	defer shown.end()
-	told := func(what string) { shown.tell("", what) }
+	report := func(what string) { shown.tell("", what) }
 	var cold *planning.ColdStart
 	if c.ColdStart {
-		started, err := s.startCold(ctx, cfg, told)
+		started, err := inv.startCold(ctx, cfg, report)
 		if err != nil {
 			return err
 		}
 		cold = &started
 	}
-	r, err := planning.Run(ctx, cfg, told)
+	r, err := planning.Run(ctx, cfg, report)
 	shown.end()
 	if err != nil {
 		return err
 	}
 	r.ColdStart = cold
-	done, err := s.records(planDocument(r))
+	done, err := inv.records(planDocument(r))
 	if !done {
-		err = showPlanning(s, r)
+		err = showPlanning(inv, r)
 	}
 	if err != nil {
 		return err
@@ -67,10 +67,10 @@ func (c *Plan) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-func (c *Plan) check(s *Session) error {
+func (c *Plan) check(inv *Invocation) error {
 	const help = "leasehold-bench plan --help"
 	switch {
-	case s.named():
+	case inv.named():
 		return program.Fail(program.Usage, "leave out --endpoints",
 			"--endpoints: the planner is measured alone, and with --cold-start on an etcd of the bench's own")
 	case c.Groups < 1:
@@ -88,19 +88,19 @@ func (c *Plan) check(s *Session) error {
 }
 
 // startCold measures the start of a leader on an etcd that is started for it.
-func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(string)) (cold planning.ColdStart,
-	err error,
+func (inv *Invocation) startCold(ctx context.Context, cfg planning.Config, report func(string)) (
+	cold planning.ColdStart, err error,
 ) {
-	b, err := s.ownEtcd(ctx)
+	b, err := inv.ownEtcd(ctx)
 	if err != nil {
 		return cold, err
 	}
 	cold, err = planning.StartCold(ctx, b.store, cfg.Size, min(cfg.Changes, 200), func() (time.Duration, error) {
 		theirs, err := measure.Read(b.part.PID())
 		return theirs.CPU, err
-	}, told)
+	}, report)
 	if ended := b.end(err == nil || ctx.Err() != nil); ended != nil {
-		s.warn("%s", ended)
+		inv.warn("%s", ended)
 	}
 	if err != nil && ctx.Err() == nil {
 		err = program.Fail(program.Failed, "look at "+b.part.Log(), "%s", program.Joined(err))
@@ -118,8 +118,8 @@ func planDocument(r planning.Result) any {
 	}{Result: r, Rate: r.Rate(), Verdict: r.Verdict(), Problems: r.Problems()}
 }
 
-func showPlanning(s *Session, r planning.Result) error {
-	scr := s.screen()
+func showPlanning(inv *Invocation, r planning.Result) error {
+	scr := inv.screen()
 	fmt.Fprintf(scr.W, "%d instances in %d groups: %d keys, %s\n\n", r.Instances, r.Groups, r.Keys,
 		output.Bytes(r.KeyBytes))
 	stages := output.Table{Columns: []output.Column{
@@ -138,7 +138,7 @@ func showPlanning(s *Session, r planning.Result) error {
 	stage("plan all groups", r.Plan,
 		fmt.Sprintf("%s, the longest %s", output.Counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
 	stage("process a provider's list", r.Listed, "every provider_poll")
-	if err := stages.Write(scr, s.wide()); err != nil {
+	if err := stages.Write(scr, inv.wide()); err != nil {
 		return err
 	}
 	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Cache),
@@ -155,7 +155,7 @@ func showPlanning(s *Session, r planning.Result) error {
 		changes.Add(k.What, short(k.Spread.P50), short(k.Spread.P99), short(k.Each.CPU), fmt.Sprint(k.Each.Allocations),
 			output.Bytes(k.Each.Bytes))
 	}
-	if err := changes.Write(scr, s.wide()); err != nil {
+	if err := changes.Write(scr, inv.wide()); err != nil {
 		return err
 	}
 	if cs := r.ColdStart; cs != nil {

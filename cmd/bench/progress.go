@@ -9,7 +9,7 @@ import (
 // progress shows the present step: on a terminal one line that is rewritten, elsewhere a line for
 // each new step, and occasionally one for its progress.
 type progress struct {
-	s     *Session
+	inv   *Invocation
 	quiet bool // show nothing except on a terminal
 	doing string
 	shown time.Time
@@ -21,16 +21,16 @@ const (
 	repeatedEvery  = 10 * time.Second
 )
 
-func (s *Session) newProgress() *progress { return &progress{s: s} }
+func (inv *Invocation) newProgress() *progress { return &progress{inv: inv} }
 
 // newQuietProgress is for benches of about a minute.
-func (s *Session) newQuietProgress() *progress { return &progress{s: s, quiet: true} }
+func (inv *Invocation) newQuietProgress() *progress { return &progress{inv: inv, quiet: true} }
 
 func (p *progress) tell(doing, far string) {
 	text := strings.TrimSpace(doing + " " + far)
-	now := p.s.env.Now()
+	now := p.inv.env.Now()
 	due := rewrittenEvery
-	if !p.s.env.StderrTerminal {
+	if !p.inv.env.StderrTerminal {
 		due = repeatedEvery
 	}
 	if doing == p.doing && now.Sub(p.shown) < due {
@@ -38,17 +38,17 @@ func (p *progress) tell(doing, far string) {
 	}
 	p.doing, p.shown = doing, now
 	switch {
-	case p.s.env.StderrTerminal:
-		fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+text+"]"))
+	case p.inv.env.StderrTerminal:
+		fmt.Fprintf(p.inv.env.Stderr, "\r\x1b[K%s", p.inv.aside().Dim("["+text+"]"))
 		p.line = true
 	case !p.quiet:
-		p.s.note("%s", text)
+		p.inv.note("%s", text)
 	}
 }
 
 // end erases the line.
 func (p *progress) end() {
 	if p.line {
-		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")
+		fmt.Fprint(p.inv.env.Stderr, "\r\x1b[K")
 	}
 }

@@ -22,7 +22,7 @@ type Readers struct {
 }
 
 // Run reads live pages while a group rolls, and shows what that costs.
-func (c *Readers) Run(ctx context.Context, s *Session) error {
+func (c *Readers) Run(ctx context.Context, inv *Invocation) error {
 	const help = "leasehold-bench readers --help"
 	switch {
 	case c.Readers < 1 || c.Readers > 60:
@@ -34,24 +34,24 @@ func (c *Readers) Run(ctx context.Context, s *Session) error {
 	case c.AtOnce < 1 || c.AtOnce > c.Agents:
 		return program.Fail(program.Usage, help, "--at-once: %d: must be 1 to %d", c.AtOnce, c.Agents)
 	}
-	if err := c.check(s, "readers", c.Agents); err != nil {
+	if err := c.check(inv, "readers", c.Agents); err != nil {
 		return err
 	}
 	plan := trial.ReadersPlan{
 		Readers: c.Readers, For: c.For, Periods: c.Periods, AtOnce: c.AtOnce, Browser: c.Browser,
 	}
 	var r trial.Readers
-	err := c.run(ctx, s, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
+	err := c.run(ctx, inv, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
 		r, err = t.Readers(ctx, plan)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.result(r, r.Verdict, func() error { return c.show(s, &r) })
+	return inv.result(r, r.Verdict, func() error { return c.show(inv, &r) })
 }
 
-func (c *Readers) show(s *Session, r *trial.Readers) error {
+func (c *Readers) show(inv *Invocation, r *trial.Readers) error {
 	t := newTable()
 	t.Add("agents", showSetting(r.Setting))
 	t.Add("replaced", fmt.Sprintf("%.1f instances a second", r.Rolled))
@@ -71,5 +71,5 @@ func (c *Readers) show(s *Session, r *trial.Readers) error {
 	t.Add("report to lease renewed", "without "+showTimes(r.Without.Latency)+", with "+showTimes(r.With.Latency))
 	t.Add("reports that renewed nothing", fmt.Sprint(r.Unacknowledged))
 	t.Add("judged lost", fmt.Sprint(r.Lost))
-	return s.write(&t, r.Wrongly, r.Troubles, r.Verdict)
+	return inv.write(&t, r.Wrongly, r.Troubles, r.Verdict)
 }

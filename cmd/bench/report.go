@@ -15,8 +15,8 @@ import (
 
 // result ends a bench: it prints the JSON document, or calls show, and returns the exit code of the
 // verdict.
-func (s *Session) result(document any, v trial.Verdict, show func() error) error {
-	done, err := s.records(document)
+func (inv *Invocation) result(document any, v trial.Verdict, show func() error) error {
+	done, err := inv.records(document)
 	if !done {
 		err = show()
 	}
@@ -66,8 +66,8 @@ func addProcesses(t *output.Table, all []trial.Process) {
 }
 
 // write prints the table, the errors, and a good verdict. A bad verdict is returned as an error.
-func (s *Session) write(t *output.Table, wrongly []string, troubles map[string]int, v trial.Verdict) error {
-	if err := t.Write(s.screen(), s.wide()); err != nil {
+func (inv *Invocation) write(t *output.Table, wrongly []string, troubles map[string]int, v trial.Verdict) error {
+	if err := t.Write(inv.screen(), inv.wide()); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -80,6 +80,6 @@ func (s *Session) write(t *output.Table, wrongly []string, troubles map[string]i
 	if v.Carries {
 		b.WriteString(v.Text + "\n")
 	}
-	_, err := io.WriteString(s.env.Stdout, b.String())
+	_, err := io.WriteString(inv.env.Stdout, b.String())
 	return err
 }

@@ -30,10 +30,10 @@ const (
 	rampShared = 2000
 )
 
-func (b *Shard) check(s *Session, command string, agents int) error {
+func (b *Shard) check(inv *Invocation, command string, agents int) error {
 	help := "leasehold-bench " + command + " --help"
 	switch {
-	case b.UsedEtcd && !s.named():
+	case b.UsedEtcd && !inv.named():
 		return noneNamed()
 	case agents < 1 || agents > 1_000_000:
 		return program.Fail(program.Usage, help, "--agents: %d: must be 1 to 1000000", agents)
@@ -70,20 +70,20 @@ func noneNamed() error {
 }
 
 // run runs a trial from beginning to end and handles interrupts.
-func (b *Shard) run(ctx context.Context, s *Session, agents, replicas int,
+func (b *Shard) run(ctx context.Context, inv *Invocation, agents, replicas int,
 	play func(context.Context, *trial.Trial) error,
 ) error {
-	told := s.newProgress()
-	t, err := trial.Begin(ctx, b.config(s, agents, replicas), b.deps(s, told))
+	shown := inv.newProgress()
+	t, err := trial.Begin(ctx, b.config(inv, agents, replicas), b.deps(inv, shown))
 	if err == nil {
 		err = play(ctx, t)
 	}
 	if ctx.Err() != nil {
-		told.tell("ending", "")
+		shown.tell("ending", "")
 		err = ctx.Err()
 	}
 	ended := t.End(err)
-	told.end()
+	shown.end()
 	var known *program.Failure
 	switch {
 	case ctx.Err() != nil && ended == nil:
@@ -98,7 +98,7 @@ func (b *Shard) run(ctx context.Context, s *Session, agents, replicas int,
 	return nil
 }
 
-func (b *Shard) config(s *Session, agents, replicas int) trial.Config {
+func (b *Shard) config(inv *Invocation, agents, replicas int) trial.Config {
 	rate := b.Ramp
 	switch {
 	case rate == 0 && b.Shared > 0:
@@ -107,7 +107,7 @@ func (b *Shard) config(s *Session, agents, replicas int) trial.Config {
 		rate = rampOwn
 	}
 	return trial.Config{
-		Shard: shardName(s.env.RandomID()), Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL,
+		Shard: shardName(inv.env.RandomID()), Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL,
 		GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
 		Replicas: replicas, ReconnectMax: b.ReconnectMax, Certificates: b.certificates,
 	}
@@ -117,17 +117,17 @@ func (b *Shard) config(s *Session, agents, replicas int) trial.Config {
 func shardName(random string) string { return "bench-" + random[:min(8, len(random))] }
 
 // deps selects the etcd: the bench's own, unless another is named.
-func (b *Shard) deps(s *Session, told *progress) trial.Deps {
+func (b *Shard) deps(inv *Invocation, shown *progress) trial.Deps {
 	return trial.Deps{
-		Version: s.env.Version, Own: !s.named(), Env: s.partEnvironment(), Tell: told.tell,
+		Version: inv.env.Version, Own: !inv.named(), Env: inv.partEnvironment(), Tell: shown.tell,
 		Open: func(ctx context.Context, address string) (store.Store, func() error, error) {
-			return s.open(ctx, address, nil)
+			return inv.open(ctx, address, nil)
 		},
 		Refuse: func(ctx context.Context, st store.Store) error {
 			if b.UsedEtcd {
 				return nil
 			}
-			return s.refuseUsed(ctx, &benchedEtcd{where: s.where(), store: st})
+			return inv.refuseUsed(ctx, &benchedEtcd{where: inv.where(), store: st})
 		},
 	}
 }

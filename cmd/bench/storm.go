@@ -22,7 +22,7 @@ type Storm struct {
 const maxAway = 3 * time.Minute
 
 // Run disconnects many agents at once, and shows the consequences for them and the others.
-func (c *Storm) Run(ctx context.Context, s *Session) error {
+func (c *Storm) Run(ctx context.Context, inv *Invocation) error {
 	const help = "leasehold-bench storm --help"
 	if c.Healthy == -1 {
 		c.Healthy = max(1, c.Lost/10)
@@ -36,21 +36,21 @@ func (c *Storm) Run(ctx context.Context, s *Session) error {
 	case c.Away < 0 || c.Away > maxAway:
 		return program.Fail(program.Usage, help, "--away: %s: must be at most %s", c.Away, maxAway)
 	}
-	if err := c.check(s, "storm", c.Lost+c.Healthy); err != nil {
+	if err := c.check(inv, "storm", c.Lost+c.Healthy); err != nil {
 		return err
 	}
 	var r trial.Storm
-	err := c.run(ctx, s, c.Lost+c.Healthy, 1, func(ctx context.Context, t *trial.Trial) (err error) {
+	err := c.run(ctx, inv, c.Lost+c.Healthy, 1, func(ctx context.Context, t *trial.Trial) (err error) {
 		r, err = t.Storm(ctx, trial.StormPlan{Lost: c.Lost, Away: c.Away})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.result(r, r.Verdict, func() error { return c.show(s, &r) })
+	return inv.result(r, r.Verdict, func() error { return c.show(inv, &r) })
 }
 
-func (c *Storm) show(s *Session, r *trial.Storm) error {
+func (c *Storm) show(inv *Invocation, r *trial.Storm) error {
 	t := newTable()
 	t.Add("agents", showSetting(r.Setting))
 	t.Add("lost at once", fmt.Sprintf("%d, in %s", r.Lost, output.Counted(r.Groups, "group", "groups")))
@@ -62,5 +62,5 @@ func (c *Storm) show(s *Session, r *trial.Storm) error {
 	t.Add("back", fmt.Sprintf("%.1fs until all were registered, %.1fs until everything was as before", r.Back, r.AsBefore))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances))
 	addProcesses(&t, r.Processes)
-	return s.write(&t, r.Wrongly, nil, r.Verdict)
+	return inv.write(&t, r.Wrongly, nil, r.Verdict)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// requestOfAPI is the part of an API session that a command does not have.
+// requestOfAPI is the part of an API request that a command does not have.
 type requestOfAPI struct {
 	group   string          // the groups that the request is about
 	based   *store.Revision // the revision that the edit is based on; nil: an order
@@ -31,13 +31,13 @@ type requestOfAPI struct {
 
 // login opens the shard for users of etcd: over a connection to etcd, or, for nil, over this
 // process's connection. Their requests do what the commands do, under their names.
-func (s *Session) login(c *program.Connection) api.Login {
+func (inv *Invocation) login(c *program.Connection) api.Login {
 	if c == nil {
-		own := s.connection(nil)
+		own := inv.connection(nil)
 		c = &own
 	}
 	return func(ctx context.Context, user, password string) (api.Editor, func(), error) {
-		st, closeStore, err := s.env.OpenAs(ctx, *c, user, password)
+		st, closeStore, err := inv.env.OpenAs(ctx, *c, user, password)
 		if errors.Is(err, etcdstore.ErrOpen) {
 			return nil, nil, &api.Problem{
 				Status: http.StatusForbidden, Detail: err.Error() + ": nothing can be edited by the API",
@@ -47,20 +47,22 @@ func (s *Session) login(c *program.Connection) api.Login {
 		if err != nil {
 			return nil, nil, err
 		}
-		return &userOfAPI{s, *c, st, user, password}, func() { _ = closeStore() }, nil
+		return &userOfAPI{inv, *c, st, user, password}, func() { _ = closeStore() }, nil
 	}
 }
 
 // userOfAPI is a user of etcd who edits by the API.
 type userOfAPI struct {
-	process        *Session
+	process        *Invocation
 	etcd           program.Connection
 	st             store.Store
 	name, password string
 }
 
-// session is a command of this user, with its own output.
-func (u *userOfAPI) session(command, group string, edit api.Edit, file []byte) (s *Session, said *bytes.Buffer) {
+// invocation is a command of this user, with its own output.
+func (u *userOfAPI) invocation(command, group string, edit api.Edit, file []byte) (
+	inv *Invocation, said *bytes.Buffer,
+) {
 	env, flags := u.process.env, *u.process.flags
 	said = &bytes.Buffer{}
 	env.Stdin, env.Stdout, env.Stderr = bytes.NewReader(file), &bytes.Buffer{}, said
@@ -72,32 +74,32 @@ func (u *userOfAPI) session(command, group string, edit api.Edit, file []byte) (
 	if edit.Once != "" {
 		request.once = store.OnceID(u.name, edit.Once)
 	}
-	return &Session{env: env, flags: &flags, st: u.st, command: command, api: request}, said
+	return &Invocation{env: env, flags: &flags, st: u.st, command: command, api: request}, said
 }
 
 // give gives an order, unless it was given before.
-func (s *Session) give(ctx context.Context, said *bytes.Buffer, order func() error) (api.Result, error) {
-	given, err := s.givenBefore(ctx)
+func (inv *Invocation) give(ctx context.Context, said *bytes.Buffer, order func() error) (api.Result, error) {
+	given, err := inv.givenBefore(ctx)
 	if err == nil && !given {
 		err = order()
 	}
-	return s.answered(said, err)
+	return inv.answered(said, err)
 }
 
 // givenBefore reports whether the order was given before: it is pending, or a note says how it
 // ended.
-func (s *Session) givenBefore(ctx context.Context) (bool, error) {
-	if s.api == nil || s.api.once == "" {
+func (inv *Invocation) givenBefore(ctx context.Context) (bool, error) {
+	if inv.api == nil || inv.api.once == "" {
 		return false, nil
 	}
-	key := s.keys().Request(s.api.once)
-	for _, k := range []string{key, s.keys().Gone(key)} { // one transaction replaces the former by the latter
-		kv, err := s.find(ctx, k)
+	key := inv.keys().Request(inv.api.once)
+	for _, k := range []string{key, inv.keys().Gone(key)} { // one transaction replaces the former by the latter
+		kv, err := inv.find(ctx, k)
 		if err != nil {
 			return false, err
 		}
 		if kv.Modified != 0 {
-			s.api.ordered, s.api.before = s.api.once, true
+			inv.api.ordered, inv.api.before = inv.api.once, true
 			return true, nil
 		}
 	}
@@ -112,7 +114,7 @@ func (u *userOfAPI) MayRead(ctx context.Context) bool {
 
 // Apply does what group apply does.
 func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit api.Edit) (api.Result, error) {
-	s, said := u.session("apply the group", group, edit, file)
+	s, said := u.invocation("apply the group", group, edit, file)
 	c := GroupApply{Files: Files{Files: []string{"-"}}, Confirm: edit.Confirm}
 	if !edit.DryRun {
 		return s.answered(said, c.Run(ctx, s))
@@ -121,19 +123,19 @@ func (u *userOfAPI) Apply(ctx context.Context, group string, file []byte, edit a
 	if err == nil && len(groups) != 1 {
 		err = onlyGroup(group)
 	}
-	var ch change
+	var ch groupChange
 	if err == nil {
 		ch, err = s.planChange(ctx, groups[0])
 	}
 	if err == nil {
-		err = s.judgeChanges(ctx, []change{ch})
+		err = s.judgeChanges(ctx, []groupChange{ch})
 	}
 	return s.foreseen(ctx, said, ch, err)
 }
 
 // Scale does what group scale does.
 func (u *userOfAPI) Scale(ctx context.Context, group string, size int, edit api.Edit) (api.Result, error) {
-	s, said := u.session("scale the group", group, edit, nil)
+	s, said := u.invocation("scale the group", group, edit, nil)
 	c := GroupScale{Group: group, Size: &size, Confirm: edit.Confirm}
 	if !edit.DryRun {
 		return s.answered(said, c.Run(ctx, s))
@@ -158,26 +160,26 @@ func (u *userOfAPI) Delete(ctx context.Context, group string, edit api.Edit) (ap
 			Status: http.StatusBadRequest, Detail: "dryRun: only changes of a group's spec have a dry run",
 		}
 	}
-	s, said := u.session("delete the group", group, edit, nil)
+	s, said := u.invocation("delete the group", group, edit, nil)
 	c := GroupDelete{Group: group, Confirm: edit.Confirm}
 	return s.answered(said, c.Run(ctx, s))
 }
 
 // Hold does what hold does.
 func (u *userOfAPI) Hold(ctx context.Context, hold api.Hold, edit api.Edit) (api.Result, error) {
-	s, said := u.session("hold the shard", "", edit, nil)
+	s, said := u.invocation("hold the shard", "", edit, nil)
 	return s.answered(said, (&Hold{Why: hold.Why}).Run(ctx, s))
 }
 
 // Release does what release does.
 func (u *userOfAPI) Release(ctx context.Context, edit api.Edit) (api.Result, error) {
-	s, said := u.session("release the shard", "", edit, nil)
+	s, said := u.invocation("release the shard", "", edit, nil)
 	return s.answered(said, (&Release{DryRun: edit.DryRun, Confirm: edit.Confirm}).Run(ctx, s))
 }
 
 // Freeze does what freeze does.
 func (u *userOfAPI) Freeze(ctx context.Context, freeze *api.Freeze, edit api.Edit) (api.Result, error) {
-	s, said := u.session("freeze the shard", "", edit, nil)
+	s, said := u.invocation("freeze the shard", "", edit, nil)
 	c := Freeze{End: freeze == nil}
 	if freeze != nil {
 		c.Why, c.From, c.Until = freeze.Why, flagTime(freeze.From), flagTime(freeze.Until)
@@ -187,13 +189,13 @@ func (u *userOfAPI) Freeze(ctx context.Context, freeze *api.Freeze, edit api.Edi
 
 // Evacuate does what evacuate does.
 func (u *userOfAPI) Evacuate(ctx context.Context, zone string, end bool, edit api.Edit) (api.Result, error) {
-	s, said := u.session("evacuate the zone", "", edit, nil)
+	s, said := u.invocation("evacuate the zone", "", edit, nil)
 	return s.answered(said, (&Evacuate{Zone: zone, End: end, Confirm: edit.Confirm}).Run(ctx, s))
 }
 
 // Protect does what instance protect does.
 func (u *userOfAPI) Protect(ctx context.Context, id string, p *api.Protection, edit api.Edit) (api.Result, error) {
-	s, said := u.session("protect the instance", "", edit, nil)
+	s, said := u.invocation("protect the instance", "", edit, nil)
 	c := InstanceProtect{Instance: id, Off: p == nil}
 	if p != nil {
 		c.FromHeal, c.Why, c.Until = p.FromHeal, p.Why, flagTime(p.Until)
@@ -212,7 +214,7 @@ func flagTime(at time.Time) string {
 // Drill gives the order of a drill command without following it: GET groups/GROUP/drills has the
 // outcome.
 func (u *userOfAPI) Drill(ctx context.Context, group string, wanted api.Drill, edit api.Edit) (api.Result, error) {
-	s, said := u.session("drill the group", group, edit, nil)
+	s, said := u.invocation("drill the group", group, edit, nil)
 	return s.give(ctx, said, func() error {
 		one := drillOne{Group: group, Instance: wanted.Instance}
 		var d drill
@@ -236,13 +238,13 @@ func (u *userOfAPI) Drill(ctx context.Context, group string, wanted api.Drill, e
 
 // Create does what instance create does.
 func (u *userOfAPI) Create(ctx context.Context, group string, edit api.Edit) (api.Result, error) {
-	s, said := u.session("create an instance", group, edit, nil)
+	s, said := u.invocation("create an instance", group, edit, nil)
 	return s.give(ctx, said, func() error { return (&InstanceCreate{Group: group}).Run(ctx, s) })
 }
 
 // Adopt does what instance adopt does for one machine.
 func (u *userOfAPI) Adopt(ctx context.Context, id string, to api.Adoption, edit api.Edit) (api.Result, error) {
-	s, said := u.session("adopt the machine", "", edit, nil)
+	s, said := u.invocation("adopt the machine", "", edit, nil)
 	return s.give(ctx, said, func() error {
 		if err := s.checkBaseOf("instance "+id, 0); err != nil { // it has no record
 			return err
@@ -253,7 +255,7 @@ func (u *userOfAPI) Adopt(ctx context.Context, id string, to api.Adoption, edit 
 
 // GroupAction does what the command of this name does.
 func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit api.Edit) (api.Result, error) {
-	s, said := u.session(action+" the group", group, edit, nil)
+	s, said := u.invocation(action+" the group", group, edit, nil)
 	return s.give(ctx, said, func() error {
 		switch action {
 		case "pause":
@@ -282,7 +284,7 @@ func (u *userOfAPI) GroupAction(ctx context.Context, group, action string, edit 
 
 // InstanceAction gives the order that the command of this name gives.
 func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit api.Edit) (api.Result, error) {
-	s, said := u.session(action+" the instance", "", edit, nil)
+	s, said := u.invocation(action+" the instance", "", edit, nil)
 	return s.give(ctx, said, func() error {
 		switch action {
 		case "replace":
@@ -302,7 +304,7 @@ func (u *userOfAPI) InstanceAction(ctx context.Context, id, action string, edit 
 }
 
 // checkBase compares a group's revision as read with the one that the request is based on.
-func (r *requestOfAPI) checkBase(c change) error {
+func (r *requestOfAPI) checkBase(c groupChange) error {
 	switch {
 	case r == nil:
 		return nil
@@ -325,13 +327,13 @@ func (r *requestOfAPI) checkBase(c change) error {
 }
 
 // checkBaseOf compares a record's revision as read with the one that the request is based on.
-func (s *Session) checkBaseOf(what string, read store.Revision) error {
-	if s.api == nil || s.api.based == nil || *s.api.based == read {
+func (inv *Invocation) checkBaseOf(what string, read store.Revision) error {
+	if inv.api == nil || inv.api.based == nil || *inv.api.based == read {
 		return nil
 	}
 	return &api.Problem{
 		Status: http.StatusPreconditionFailed, Remedies: story.Advise("read it again"),
-		Detail: fmt.Sprintf("%s is at revision %d, not %d; nothing was changed", what, read, *s.api.based),
+		Detail: fmt.Sprintf("%s is at revision %d, not %d; nothing was changed", what, read, *inv.api.based),
 	}
 }
 
@@ -350,12 +352,14 @@ func unconfirmed(name, act string) error {
 }
 
 // foreseen is the result of a dry run.
-func (s *Session) foreseen(ctx context.Context, said *bytes.Buffer, ch change, err error) (api.Result, error) {
+func (inv *Invocation) foreseen(ctx context.Context, said *bytes.Buffer, ch groupChange, err error) (
+	api.Result, error,
+) {
 	var f foreseenChange
 	if err == nil {
-		f, err = s.foreseeChange(ctx, ch)
+		f, err = inv.foreseeChange(ctx, ch)
 	}
-	r, err := s.answered(said, err)
+	r, err := inv.answered(said, err)
 	if err == nil {
 		r.Revision, r.Plan = ch.rev(), store.Encode(f)
 	}
@@ -363,12 +367,12 @@ func (s *Session) foreseen(ctx context.Context, said *bytes.Buffer, ch change, e
 }
 
 // answered converts the outcome of a command for a client of the API.
-func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
+func (inv *Invocation) answered(said *bytes.Buffer, err error) (api.Result, error) {
 	if err != nil {
-		return api.Result{}, s.problem(err)
+		return api.Result{}, inv.problem(err)
 	}
 	r := api.Result{
-		Revision: s.api.wrote, Changed: s.api.wrote != 0, Order: s.api.ordered, Repeated: s.api.before,
+		Revision: inv.api.wrote, Changed: inv.api.wrote != 0, Order: inv.api.ordered, Repeated: inv.api.before,
 	}
 	for _, line := range strings.Split(strings.TrimSpace(said.String()), "\n") {
 		if line != "" {
@@ -376,16 +380,16 @@ func (s *Session) answered(said *bytes.Buffer, err error) (api.Result, error) {
 		}
 	}
 	switch {
-	case s.api.based == nil, r.Order != "": // an order does not change the record
+	case inv.api.based == nil, r.Order != "": // an order does not change the record
 		r.Revision = 0
 	case r.Revision == 0:
-		r.Revision = *s.api.based
+		r.Revision = *inv.api.based
 	}
 	return r, nil
 }
 
 // problem converts a command's error for a client of the API.
-func (s *Session) problem(err error) error {
+func (inv *Invocation) problem(err error) error {
 	var known *api.Problem
 	var f *Failure
 	var problems yamlfile.Problems
@@ -404,9 +408,9 @@ func (s *Session) problem(err error) error {
 	}
 	p := &api.Problem{Status: http.StatusUnprocessableEntity, Detail: f.What, Remedies: f.Remedies}
 	switch {
-	case s.api.denied:
+	case inv.api.denied:
 		p.Status = http.StatusForbidden
-	case s.api.raced:
+	case inv.api.raced:
 		p.Status = http.StatusPreconditionFailed
 	case f.Code == Conflict:
 		p.Status = http.StatusConflict

@@ -20,7 +20,7 @@ import (
 func (w *world) eva() *userOfAPI {
 	env := w.env(&bytes.Buffer{}, &bytes.Buffer{})
 	return &userOfAPI{
-		process: &Session{env: env, flags: &Globals{Shard: "default", Timeout: time.Minute}}, st: w.st, name: "eva",
+		process: &Invocation{env: env, flags: &Globals{Shard: "default", Timeout: time.Minute}}, st: w.st, name: "eva",
 		password: "secret",
 	}
 }

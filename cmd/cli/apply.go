@@ -26,7 +26,7 @@ type Apply struct {
 
 // intent is everything that one apply is about.
 type intent struct {
-	changes  []change // of the groups in the files, in order, and then of those that are pruned
+	changes  []groupChange // of the groups in the files, in order, and then of those that are pruned
 	settings *settingsChange
 	at       store.Revision // everything was read at this revision or later
 }
@@ -39,8 +39,8 @@ type settingsChange struct {
 }
 
 // Run applies the files: everything in them, or nothing.
-func (c *Apply) Run(ctx context.Context, s *Session) error {
-	begun := s.env.Now()
+func (c *Apply) Run(ctx context.Context, inv *Invocation) error {
+	begun := inv.env.Now()
 	if c.Prune && c.Source == "" {
 		return failure(Usage, "leasehold apply --help",
 			"--prune needs --source: only groups that were applied from the same source are deleted")
@@ -49,26 +49,26 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 		return failure(Usage, "leasehold apply --help", "--source: %q: must be at most %d bytes without spaces", c.Source,
 			store.MaxSource)
 	}
-	in, err := c.readIntent(ctx, s)
+	in, err := c.readIntent(ctx, inv)
 	if err != nil {
 		return err
 	}
-	if err := s.judgeChanges(ctx, in.changes); err != nil {
+	if err := inv.judgeChanges(ctx, in.changes); err != nil {
 		return err
 	}
 	if c.IfRevision != nil {
-		if err := c.checkUnchangedSince(ctx, s, in); err != nil {
+		if err := c.checkUnchangedSince(ctx, inv, in); err != nil {
 			return err
 		}
 	}
 	if c.Diff {
-		return c.diff(ctx, s, in)
+		return c.diff(ctx, inv, in)
 	}
-	if err := s.confirmAll(ctx, c.Confirm, in.toConfirm()); err != nil {
+	if err := inv.confirmAll(ctx, c.Confirm, in.toConfirm()); err != nil {
 		return err
 	}
-	done, err := s.writeIntent(ctx, in, "leasehold apply "+c.flags()+" --diff, then leasehold apply again")
-	if reported := c.report(s, in, done); err == nil {
+	done, err := inv.writeIntent(ctx, in, "leasehold apply "+c.flags()+" --diff, then leasehold apply again")
+	if reported := c.report(inv, in, done); err == nil {
 		err = reported
 	}
 	if err != nil {
@@ -76,16 +76,16 @@ func (c *Apply) Run(ctx context.Context, s *Session) error {
 	}
 	for _, ch := range in.changes {
 		for _, w := range ch.after.Warnings() {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
-	if err := errors.Join(s.warnOfProviders(ctx, in.changes), s.warnOfSecrets(ctx, in.changes)); err != nil {
+	if err := errors.Join(inv.warnOfProviders(ctx, in.changes), inv.warnOfSecrets(ctx, in.changes)); err != nil {
 		return err
 	}
-	if err := s.refusedAmong(ctx, in); err != nil || !c.Wait {
+	if err := inv.refusedAmong(ctx, in); err != nil || !c.Wait {
 		return err
 	}
-	return s.waitForAll(ctx, in, done, begun)
+	return inv.waitForAll(ctx, in, done, begun)
 }
 
 func notInSource(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
@@ -103,22 +103,22 @@ func (c *Apply) flags() string {
 }
 
 // readIntent reads the files, and the records that they are about.
-func (c *Apply) readIntent(ctx context.Context, s *Session) (intent, error) {
+func (c *Apply) readIntent(ctx context.Context, inv *Invocation) (intent, error) {
 	var in intent
-	files, err := s.readDirectories(c.Files)
+	files, err := inv.readDirectories(c.Files)
 	if err != nil {
 		return in, err
 	}
-	shard, err := s.readShard(ctx)
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return in, err
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindGroups), 0)
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindGroups), 0)
 	if err != nil {
 		return in, err
 	}
 	in.at = listing.Revision
-	groups, err := s.validateDirectories(ctx, c.Files, files)
+	groups, err := inv.validateDirectories(ctx, c.Files, files)
 	if err != nil {
 		return in, err
 	}
@@ -130,7 +130,7 @@ func (c *Apply) readIntent(ctx context.Context, s *Session) (intent, error) {
 			"there is no group in %s, and --prune would delete all groups of source %s; nothing was changed",
 			strings.Join(c.Files, " and "), c.Source)
 	}
-	static, err := s.staticGroups(ctx)
+	static, err := inv.staticGroups(ctx)
 	if err != nil {
 		return in, err
 	}
@@ -139,9 +139,9 @@ func (c *Apply) readIntent(ctx context.Context, s *Session) (intent, error) {
 			return in, failure(Failed, "leasehold config apply -f FILE, or take it out of the files",
 				"group %s is static: leasehold config apply writes it (REC-6); nothing was changed", g.Group.Name)
 		}
-		ch, err := s.planChange(ctx, g)
+		ch, err := inv.planChange(ctx, g)
 		if err == nil {
-			err = s.refuseIfDeleting(ch, c.Diff)
+			err = inv.refuseIfDeleting(ch, c.Diff)
 		}
 		if err == nil {
 			err = c.setSource(&ch)
@@ -154,11 +154,11 @@ func (c *Apply) readIntent(ctx context.Context, s *Session) (intent, error) {
 	if !c.Prune {
 		return in, nil
 	}
-	return in, c.prune(ctx, s, &in, listing)
+	return in, c.prune(ctx, inv, &in, listing)
 }
 
 // setSource records the source beside a group. A group of another source is left alone.
-func (c *Apply) setSource(ch *change) error {
+func (c *Apply) setSource(ch *groupChange) error {
 	had := ch.after.Source
 	switch {
 	case c.Source == "" && had != "" && !c.TakeOver:
@@ -173,23 +173,23 @@ func (c *Apply) setSource(ch *change) error {
 }
 
 // prune adds the groups that were applied from the same source and are not in the files.
-func (c *Apply) prune(ctx context.Context, s *Session, in *intent, groups store.Listing) error {
+func (c *Apply) prune(ctx context.Context, inv *Invocation, in *intent, groups store.Listing) error {
 	for _, kv := range groups.KVs {
-		_, name, _ := s.keys().Split(kv.Key)
-		if slices.ContainsFunc(in.changes, func(ch change) bool { return ch.name == name }) {
+		_, name, _ := inv.keys().Split(kv.Key)
+		if slices.ContainsFunc(in.changes, func(ch groupChange) bool { return ch.name == name }) {
 			continue
 		}
 		if state := operatorState(kv); state.Source != c.Source || state.Deleting {
 			continue
 		}
-		d, err := s.readDoomed(ctx, name)
+		d, err := inv.readDoomed(ctx, name)
 		if notFound := (*Failure)(nil); errors.As(err, &notFound) && notFound.Code == NotFound {
 			continue // it was removed in the meantime
 		}
 		if err != nil {
 			return err
 		}
-		if d.was != kv.Modified || d.unusable {
+		if d.groupRev != kv.Modified || d.unusable {
 			return failure(Conflict, "run the same command again",
 				"group %s was changed a moment ago; nothing was changed", name)
 		}
@@ -197,22 +197,22 @@ func (c *Apply) prune(ctx context.Context, s *Session, in *intent, groups store.
 			continue
 		}
 		d.after.Source, d.after.Deleting, d.pruning = c.Source, true, d.act
-		in.changes = append(in.changes, d.change)
+		in.changes = append(in.changes, d.groupChange)
 	}
 	return nil
 }
 
 // checkUnchangedSince fails if a group or setting in the files has changed since the revision that
 // was given.
-func (c *Apply) checkUnchangedSince(ctx context.Context, s *Session, in intent) error {
+func (c *Apply) checkUnchangedSince(ctx context.Context, inv *Invocation, in intent) error {
 	again := "leasehold apply " + c.flags() + " --diff"
 	at := store.Revision(*c.IfRevision)
 	if at <= 0 || at > in.at {
 		return failure(Conflict, again, "--if-revision %d: etcd is at revision %d; nothing was changed", at, in.at)
 	}
 	then := map[string]store.Revision{}
-	for _, prefix := range []string{s.keys().Of(store.KindGroups), s.keys().Shard()} {
-		listing, err := s.list(ctx, prefix, at)
+	for _, prefix := range []string{inv.keys().Of(store.KindGroups), inv.keys().Shard()} {
+		listing, err := inv.list(ctx, prefix, at)
 		if errors.Is(err, store.ErrCompacted) {
 			return failure(Conflict, again,
 				"revision %d is no longer in etcd's history, so nothing shows what has changed since; nothing was changed", at)
@@ -225,12 +225,12 @@ func (c *Apply) checkUnchangedSince(ctx context.Context, s *Session, in intent) 
 		}
 	}
 	for _, ch := range in.changes {
-		if was := then[s.keys().Group(ch.name)]; was != ch.was {
+		if was := then[inv.keys().Group(ch.name)]; was != ch.groupRev {
 			return failure(Conflict, again, "group %s has changed since revision %d: %s; nothing was changed", ch.name, at,
-				whatHappened(was, ch.was))
+				describeConflict(was, ch.groupRev))
 		}
 	}
-	if set := in.settings; set != nil && then[s.keys().Shard()] != set.shard.Modified {
+	if set := in.settings; set != nil && then[inv.keys().Shard()] != set.shard.Modified {
 		return failure(Conflict, again, "the shard's settings have changed since revision %d; nothing was changed", at)
 	}
 	return nil
@@ -243,7 +243,7 @@ func (in intent) toConfirm() (acts []act) {
 		case ch.pruning != "":
 			acts = append(acts, act{ch.name, "no file has group " + ch.name + " any more: " + ch.pruning})
 		case ch.shrinks():
-			acts = append(acts, act{ch.name, ch.shrinking()})
+			acts = append(acts, act{ch.name, ch.describeShrinking()})
 		}
 	}
 	return acts
@@ -260,7 +260,7 @@ type applied struct {
 }
 
 // report prints what was written. It matters most if only a part was.
-func (c *Apply) report(s *Session, in intent, done written) error {
+func (c *Apply) report(inv *Invocation, in intent, done written) error {
 	doc, lines := applied{Revision: done.last()}, []string(nil)
 	if in.settings != nil && done.settings != 0 {
 		doc.Settings = in.settings.lines
@@ -282,13 +282,13 @@ func (c *Apply) report(s *Session, in intent, done written) error {
 			lines = append(lines, fmt.Sprintf("%s %s rev %d", ch.name, ch.did(), rev))
 		}
 	}
-	if shown, err := s.records(doc); shown {
+	if shown, err := inv.records(doc); shown {
 		return err
 	}
 	for _, line := range append(lines, doc.Settings...) {
-		fmt.Fprintln(s.env.Stdout, line)
+		fmt.Fprintln(inv.env.Stdout, line)
 	}
-	_, err := fmt.Fprintf(s.env.Stdout, "%d created, %d changed, %d being deleted, %d unchanged%s\n", len(doc.Created),
+	_, err := fmt.Fprintf(inv.env.Stdout, "%d created, %d changed, %d being deleted, %d unchanged%s\n", len(doc.Created),
 		len(doc.Changed), len(doc.Deleting), doc.Unchanged, settingsWords(len(doc.Settings)))
 	return err
 }
@@ -301,7 +301,7 @@ func settingsWords(n int) string {
 }
 
 // did says what was done with the group.
-func (c change) did() string {
+func (c groupChange) did() string {
 	switch {
 	case c.pruning != "":
 		return "deleting"
@@ -314,12 +314,12 @@ func (c change) did() string {
 
 // refusedAmong fails if the coordinator refuses a spec that is unchanged: applying the same again
 // changes nothing.
-func (s *Session) refusedAmong(ctx context.Context, in intent) error {
+func (inv *Invocation) refusedAmong(ctx context.Context, in intent) error {
 	for _, ch := range in.changes {
 		if !ch.unchanged() {
 			continue
 		}
-		status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(ch.name))
+		status, _, err := findRecord[store.Status](ctx, inv, inv.keys().Status(ch.name))
 		if err != nil {
 			return err
 		}
@@ -333,14 +333,14 @@ func (s *Session) refusedAmong(ctx context.Context, in intent) error {
 
 // waitForAll waits for the groups one after the other, within one limit for all. The first group
 // that cannot get there ends it.
-func (s *Session) waitForAll(ctx context.Context, in intent, done written, begun time.Time) error {
-	end := s.env.Now().Add(s.waitLimit())
+func (inv *Invocation) waitForAll(ctx context.Context, in intent, done written, begun time.Time) error {
+	end := inv.env.Now().Add(inv.waitLimit())
 	for _, ch := range in.changes {
-		a := awaited{spec: ch.after, since: ch.rev(), begun: begun, limit: max(end.Sub(s.env.Now()), time.Millisecond)}
+		a := awaited{spec: ch.after, since: ch.rev(), begun: begun, limit: max(end.Sub(inv.env.Now()), time.Millisecond)}
 		if rev, wrote := done.groups[ch.name]; wrote {
 			a.since, a.after = rev, rev
 		}
-		if err := s.wait(ctx, a); err != nil {
+		if err := inv.wait(ctx, a); err != nil {
 			return err
 		}
 	}

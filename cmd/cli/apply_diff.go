@@ -19,10 +19,10 @@ type applyDocument struct {
 }
 
 // diff shows everything that would change, and its consequences. It writes nothing.
-func (c *Apply) diff(ctx context.Context, s *Session, in intent) error {
+func (c *Apply) diff(ctx context.Context, inv *Invocation, in intent) error {
 	doc := applyDocument{Revision: in.at, Groups: []foreseenChange{}}
-	var shown []change
-	var pruned []change
+	var shown []groupChange
+	var pruned []groupChange
 	var refused []string
 	for _, ch := range in.changes {
 		switch {
@@ -31,7 +31,7 @@ func (c *Apply) diff(ctx context.Context, s *Session, in intent) error {
 		case ch.unchanged():
 			doc.Unchanged++
 		default:
-			f, err := s.foreseeChange(ctx, ch)
+			f, err := inv.foreseeChange(ctx, ch)
 			if err != nil {
 				return err
 			}
@@ -46,14 +46,14 @@ func (c *Apply) diff(ctx context.Context, s *Session, in intent) error {
 	}
 	differs := len(doc.Groups)+len(doc.Deleted)+len(doc.Settings) > 0
 	if differs && len(refused) == 0 {
-		doc.Apply = c.exactly(s, in)
+		doc.Apply = c.exactly(inv, in)
 	}
-	done, err := s.records(doc)
+	done, err := inv.records(doc)
 	if err != nil {
 		return err
 	}
 	if !done {
-		if err := writeApplyDiff(s, doc, shown, pruned); err != nil {
+		if err := writeApplyDiff(inv, doc, shown, pruned); err != nil {
 			return err
 		}
 	}
@@ -67,22 +67,22 @@ func (c *Apply) diff(ctx context.Context, s *Session, in intent) error {
 	}
 }
 
-func writeApplyDiff(s *Session, doc applyDocument, shown, pruned []change) error {
-	out := s.env.Stdout
+func writeApplyDiff(inv *Invocation, doc applyDocument, shown, pruned []groupChange) error {
+	out := inv.env.Stdout
 	if len(doc.Settings) > 0 {
-		fmt.Fprintf(out, "shard %s\n%s\n", s.flags.Shard, strings.Join(doc.Settings, "\n"))
+		fmt.Fprintf(out, "shard %s\n%s\n", inv.flags.Shard, strings.Join(doc.Settings, "\n"))
 	}
 	created := 0
 	for i, ch := range shown {
 		if ch.isNew() {
 			created++
 		}
-		if err := s.writeDryRun(ch, doc.Groups[i]); err != nil {
+		if err := inv.writeDryRun(ch, doc.Groups[i]); err != nil {
 			return err
 		}
 	}
 	for _, ch := range pruned {
-		fmt.Fprintf(out, "%s %s: spec rev %d: no file has it any longer: %s\n", s.screen().Alarm("-"), ch.name, ch.rev(),
+		fmt.Fprintf(out, "%s %s: spec rev %d: no file has it any longer: %s\n", inv.screen().Alarm("-"), ch.name, ch.rev(),
 			ch.pruning)
 	}
 	fmt.Fprintf(out, "%d would be created, %d changed, %d deleted, %d unchanged", created, len(shown)-created,
@@ -98,13 +98,13 @@ func writeApplyDiff(s *Session, doc applyDocument, shown, pruned []change) error
 }
 
 // exactly returns the command that applies what was shown, unless something has changed since.
-func (c *Apply) exactly(s *Session, in intent) string {
+func (c *Apply) exactly(inv *Invocation, in intent) string {
 	command := fmt.Sprintf("leasehold apply %s --if-revision %d", c.flags(), in.at)
 	if c.TakeOver {
 		command += " --take-over"
 	}
-	if s.flags.Shard != "default" {
-		command += " --shard=" + shellWord(s.flags.Shard)
+	if inv.flags.Shard != "default" {
+		command += " --shard=" + shellWord(inv.flags.Shard)
 	}
 	for _, act := range in.toConfirm() {
 		command += " --confirm=" + act.group

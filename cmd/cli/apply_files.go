@@ -83,14 +83,14 @@ func expand(names []string) ([]string, error) {
 }
 
 // readDirectories parses all files.
-func (s *Session) readDirectories(names []string) ([]*groupfile.File, error) {
+func (inv *Invocation) readDirectories(names []string) ([]*groupfile.File, error) {
 	paths, err := expand(names)
 	if err != nil {
 		return nil, err
 	}
 	var all []*groupfile.File
 	for _, path := range paths {
-		file, err := s.readWithSettings(path)
+		file, err := inv.readWithSettings(path)
 		if err != nil {
 			return nil, err
 		}
@@ -99,9 +99,9 @@ func (s *Session) readDirectories(names []string) ([]*groupfile.File, error) {
 	return all, nil
 }
 
-func (s *Session) readWithSettings(path string) (*groupfile.File, error) {
+func (inv *Invocation) readWithSettings(path string) (*groupfile.File, error) {
 	if path == "-" {
-		return groupfile.ParseWithSettings("standard input", s.env.Stdin)
+		return groupfile.ParseWithSettings("standard input", inv.env.Stdin)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Session) readWithSettings(path string) (*groupfile.File, error) {
 }
 
 // validateDirectories validates the groups in all files, and reports all mistakes at once.
-func (s *Session) validateDirectories(ctx context.Context, named []string,
+func (inv *Invocation) validateDirectories(ctx context.Context, named []string,
 	files []*groupfile.File,
 ) ([]fileGroup, error) {
 	names := make([]string, len(files))
@@ -134,7 +134,7 @@ func (s *Session) validateDirectories(ctx context.Context, named []string,
 		return nil, failure(Usage, "apply a part of the directory at a time",
 			"the files have %d groups, and at most %d can be applied at once", len(all), maxApplied)
 	}
-	return all, s.checkSettings(ctx, Files{named}, all)
+	return all, inv.checkSettings(ctx, Files{named}, all)
 }
 
 // changeOfSettings returns what the files change in the shard's settings; nil if nothing. A setting

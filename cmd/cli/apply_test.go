@@ -241,11 +241,11 @@ func TestAConflictBeforeSeveralTransactions(t *testing.T) {
 	for i := range n {
 		g := webGroup(1)
 		g.Name = fmt.Sprintf("g%03d", i)
-		in.changes = append(in.changes, change{name: g.Name, after: g})
+		in.changes = append(in.changes, groupChange{name: g.Name, after: g})
 	}
 	w.put(store.KindGroups, "g063", webGroup(4))
-	s := &Session{env: w.env(os.Stdout, os.Stderr), flags: &Globals{Shard: "default"}, st: w.st}
-	_, err := s.writeIntent(t.Context(), in, "again")
+	inv := &Invocation{env: w.env(os.Stdout, os.Stderr), flags: &Globals{Shard: "default"}, st: w.st}
+	_, err := inv.writeIntent(t.Context(), in, "again")
 	var why *Failure
 	if !errors.As(err, &why) || why.Code != Conflict {
 		t.Errorf("got %v", err)

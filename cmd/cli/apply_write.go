@@ -33,9 +33,9 @@ const groupsAtOnce = (store.MaxOps - 1) / 2
 // transactions, after a check that none of them has changed meanwhile. An edit between two of these
 // transactions stops the rest; what was written stays, because machines may have been created for
 // it already. The next apply continues from there.
-func (s *Session) writeIntent(ctx context.Context, in intent, again string) (written, error) {
+func (inv *Invocation) writeIntent(ctx context.Context, in intent, again string) (written, error) {
 	done := written{groups: map[string]store.Revision{}}
-	var writes []change
+	var writes []groupChange
 	for _, ch := range in.changes {
 		if !ch.unchanged() {
 			writes = append(writes, ch)
@@ -43,13 +43,13 @@ func (s *Session) writeIntent(ctx context.Context, in intent, again string) (wri
 	}
 	settings := in.settings
 	if len(writes) > groupsAtOnce {
-		if err := s.unchangedSince(ctx, writes, again); err != nil {
+		if err := inv.unchangedSince(ctx, writes, again); err != nil {
 			return done, err
 		}
 	}
 	for len(writes) > 0 || settings != nil {
 		part := writes[:min(len(writes), groupsAtOnce)]
-		rev, err := s.writePart(ctx, part, settings, again)
+		rev, err := inv.writePart(ctx, part, settings, again)
 		if err != nil {
 			return done, afterPart(err, done, len(writes))
 		}
@@ -65,29 +65,29 @@ func (s *Session) writeIntent(ctx context.Context, in intent, again string) (wri
 }
 
 // writePart writes one transaction.
-func (s *Session) writePart(ctx context.Context, changes []change, settings *settingsChange, again string) (
+func (inv *Invocation) writePart(ctx context.Context, changes []groupChange, settings *settingsChange, again string) (
 	store.Revision, error,
 ) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was),
-			store.Absent(s.keys().Static(c.name)))
-		txn.Writes = append(txn.Writes, store.Put(s.keys().Group(c.name), c.value()))
+		txn.Conditions = append(txn.Conditions, store.At(inv.keys().Group(c.name), c.groupRev),
+			store.Absent(inv.keys().Static(c.name)))
+		txn.Writes = append(txn.Writes, store.Put(inv.keys().Group(c.name), c.value()))
 	}
 	if settings != nil {
 		txn.Conditions = append(txn.Conditions, settings.shard.Unchanged())
 		txn.Writes = append(txn.Writes, store.Put(settings.shard.Key, store.Encode(settings.next)))
 	}
-	rev, err := s.commit(ctx, "write groups", txn)
+	rev, err := inv.commit(ctx, "write groups", txn)
 	var conflict *store.ConflictError
 	switch {
 	case !errors.As(err, &conflict):
 		return rev, err
 	case settings != nil && len(conflict.Keys) == 1 && conflict.Keys[0] == settings.shard.Key, len(changes) == 0:
 		return 0, failure(Conflict, again,
-			"shard %s: its record was changed in the meantime; nothing was written", s.flags.Shard)
+			"shard %s: its record was changed in the meantime; nothing was written", inv.flags.Shard)
 	default:
-		return 0, s.lost(ctx, changes, conflict, again)
+		return 0, inv.conflictError(ctx, changes, conflict, again)
 	}
 }
 
@@ -111,10 +111,10 @@ func wasWere(n int) string {
 }
 
 // unchangedSince fails if one of the groups is no longer as it was read.
-func (s *Session) unchangedSince(ctx context.Context, changes []change, again string) error {
+func (inv *Invocation) unchangedSince(ctx context.Context, changes []groupChange, again string) error {
 	now := map[string]store.Revision{}
 	for _, kind := range []string{store.KindGroups, store.KindStatic} {
-		listing, err := s.list(ctx, s.keys().Of(kind), 0)
+		listing, err := inv.list(ctx, inv.keys().Of(kind), 0)
 		if err != nil {
 			return err
 		}
@@ -124,15 +124,15 @@ func (s *Session) unchangedSince(ctx context.Context, changes []change, again st
 	}
 	var conflict store.ConflictError
 	for _, c := range changes {
-		if now[s.keys().Group(c.name)] != c.was {
-			conflict.Keys = append(conflict.Keys, s.keys().Group(c.name))
+		if now[inv.keys().Group(c.name)] != c.groupRev {
+			conflict.Keys = append(conflict.Keys, inv.keys().Group(c.name))
 		}
-		if now[s.keys().Static(c.name)] != 0 {
-			conflict.Keys = append(conflict.Keys, s.keys().Static(c.name))
+		if now[inv.keys().Static(c.name)] != 0 {
+			conflict.Keys = append(conflict.Keys, inv.keys().Static(c.name))
 		}
 	}
 	if len(conflict.Keys) > 0 {
-		return s.lost(ctx, changes, &conflict, again)
+		return inv.conflictError(ctx, changes, &conflict, again)
 	}
 	return nil
 }

@@ -22,42 +22,42 @@ type Auths struct {
 }
 
 // rights runs an operation on etcd's users and roles, within the time limit of a command.
-func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Etcd) error) error {
-	if err := checkEndpoints(s.flags.Endpoints); err != nil {
+func (inv *Invocation) rights(ctx context.Context, do func(context.Context, rights.Etcd) error) error {
+	if err := checkEndpoints(inv.flags.Endpoints); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, 6*s.requestLimit()) // dozens of requests
+	limited, cancel := context.WithTimeout(ctx, 6*inv.requestLimit()) // dozens of requests
 	defer cancel()
-	etcd, leave, err := s.env.Rights(limited, s.connection(nil))
+	etcd, leave, err := inv.env.Rights(limited, inv.connection(nil))
 	if err != nil {
-		return s.openFailed(ctx, err)
+		return inv.openFailed(ctx, err)
 	}
 	err = errors.Join(do(limited, etcd), leave())
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return err
 	case errors.Is(err, store.ErrDenied):
-		return s.onlyRoot(ctx, err)
+		return inv.onlyRoot(ctx, err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return s.unreachable(s.command, err)
+		return inv.unreachable(inv.command, err)
 	default:
 		return err
 	}
 }
 
 // onlyRoot reports that users and roles are for root.
-func (s *Session) onlyRoot(ctx context.Context, err error) error {
-	name := s.connection(nil).Caller()
-	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNotLoggedIn) {
-		return s.denied(ctx, err, "change users and roles")
+func (inv *Invocation) onlyRoot(ctx context.Context, err error) error {
+	name := inv.connection(nil).Caller()
+	if _, unknown := inv.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNotLoggedIn) {
+		return inv.denied(ctx, err, "change users and roles")
 	}
 	return failure(Failed, "give --cert and --key, or --user, of root",
-		"%s: user %q may not change users and roles: only root may", s.command, name)
+		"%s: user %q may not change users and roles: only root may", inv.command, name)
 }
 
 // carryOut carries out steps and shows each; a dry run only shows them.
-func (s *Session) carryOut(ctx context.Context, etcd rights.Etcd, steps []rights.Step, dryRun bool) error {
-	show := func(step rights.Step) { fmt.Fprintln(s.env.Stdout, step.What) }
+func (inv *Invocation) carryOut(ctx context.Context, etcd rights.Etcd, steps []rights.Step, dryRun bool) error {
+	show := func(step rights.Step) { fmt.Fprintln(inv.env.Stdout, step.What) }
 	if dryRun {
 		for _, step := range steps {
 			show(step)
@@ -86,53 +86,53 @@ type authUser struct {
 }
 
 // Run shows users and roles. Users other than root see only themselves.
-func (c *AuthShow) Run(ctx context.Context, s *Session) error {
-	doc := authDocument{Users: []authUser{}, Missing: []string{}, You: s.connection(nil).Caller()}
-	err := s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) (err error) {
+func (c *AuthShow) Run(ctx context.Context, inv *Invocation) error {
+	doc := authDocument{Users: []authUser{}, Missing: []string{}, You: inv.connection(nil).Caller()}
+	err := inv.rights(ctx, func(ctx context.Context, etcd rights.Etcd) (err error) {
 		if doc.On, err = etcd.Enabled(ctx); err != nil {
 			return err
 		}
 		st, err := rights.Read(ctx, etcd)
 		if errors.Is(err, store.ErrDenied) && doc.You != "" && !errors.Is(err, store.ErrNotLoggedIn) {
 			roles, err := etcd.RolesOf(ctx, doc.You)
-			doc.Users = append(doc.Users, s.authUser(doc.You, roles))
+			doc.Users = append(doc.Users, inv.authUser(doc.You, roles))
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(st.Users)) {
-			doc.Users = append(doc.Users, s.authUser(name, st.Users[name]))
+			doc.Users = append(doc.Users, inv.authUser(name, st.Users[name]))
 		}
-		for _, step := range (rights.Wanted{Shard: s.flags.Shard}).Steps(st) {
+		for _, step := range (rights.Wanted{Shard: inv.flags.Shard}).Steps(st) {
 			doc.Missing = append(doc.Missing, step.What)
 		}
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return s.denied(ctx, store.ErrDenied, "")
+		return inv.denied(ctx, store.ErrDenied, "")
 	}
 	if err != nil {
 		return err
 	}
-	if done, err := s.records(doc); done {
+	if done, err := inv.records(doc); done {
 		return err
 	}
-	return s.showAuth(doc)
+	return inv.showAuth(doc)
 }
 
-func (s *Session) authUser(name string, roles []string) authUser {
+func (inv *Invocation) authUser(name string, roles []string) authUser {
 	u := authUser{
-		Name: name, Roles: rights.In(roles, s.flags.Shard), Root: slices.Contains(roles, store.RoleRoot),
+		Name: name, Roles: rights.In(roles, inv.flags.Shard), Root: slices.Contains(roles, store.RoleRoot),
 		Other: []string{},
 	}
 	for _, shard := range rights.Shards(roles) {
-		if shard != s.flags.Shard {
+		if shard != inv.flags.Shard {
 			u.Other = append(u.Other, shard)
 		}
 	}
 	return u
 }
 
-func (s *Session) showAuth(doc authDocument) error {
-	scr := s.screen()
+func (inv *Invocation) showAuth(doc authDocument) error {
+	scr := inv.screen()
 	state := "authentication is on"
 	if !doc.On {
 		state = "authentication is off: every client that reaches etcd may do everything"
@@ -146,15 +146,15 @@ func (s *Session) showAuth(doc authDocument) error {
 		}
 		t.Add(u.Name, orDash(role), orDash(strings.Join(u.Other, ",")))
 	}
-	if err := t.Write(scr, s.wide()); err != nil {
+	if err := t.Write(scr, inv.wide()); err != nil {
 		return err
 	}
 	switch {
 	case len(doc.Missing) > 0:
-		s.note("%s to repair in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"),
-			s.flags.Shard)
+		inv.note("%s to repair in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"),
+			inv.flags.Shard)
 	case !doc.On:
-		s.note("enable it with: leasehold auth init")
+		inv.note("enable it with: leasehold auth init")
 	}
 	return nil
 }
@@ -168,33 +168,34 @@ type AuthAdd struct {
 }
 
 // Run grants the role.
-func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
-	return s.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) (err error) {
-		w := rights.Wanted{Shard: s.flags.Shard}
-		if w.Passwords, err = s.passwords(c.Passwords, []string{c.Name}, c.DryRun); err != nil {
+func (c *AuthAdd) Run(ctx context.Context, inv *Invocation) error {
+	return inv.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) (err error) {
+		w := rights.Wanted{Shard: inv.flags.Shard}
+		if w.Passwords, err = inv.passwords(c.Passwords, []string{c.Name}, c.DryRun); err != nil {
 			return err
 		}
 		// The role may be missing or have wrong rights, so it is repaired first.
 		steps := append(w.Steps(st), w.Add(st, c.Name, c.Role)...)
-		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
+		if err := inv.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
 			return err
 		}
-		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s has the role %s in shard %s", c.Name, c.Role, s.flags.Shard))
+		inv.outcome(steps, c.DryRun, fmt.Sprintf("user %s has the role %s in shard %s", c.Name, c.Role, inv.flags.Shard))
 		if !st.Enabled {
-			s.warn("authentication is off: every client that reaches etcd may do everything; enable it with leasehold auth init")
+			inv.warn("authentication is off: every client that reaches etcd may do everything; " +
+				"enable it with leasehold auth init")
 		}
 		return nil
 	})
 }
 
 // changeUser changes one user.
-func (s *Session) changeUser(ctx context.Context, name string,
+func (inv *Invocation) changeUser(ctx context.Context, name string,
 	do func(context.Context, rights.Etcd, rights.State) error,
 ) error {
-	if err := s.addable(name); err != nil {
+	if err := inv.addable(name); err != nil {
 		return err
 	}
-	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
+	return inv.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
 		st, err := rights.Read(ctx, etcd)
 		if err != nil {
 			return err
@@ -204,11 +205,11 @@ func (s *Session) changeUser(ctx context.Context, name string,
 }
 
 // addable refuses names that no user can have.
-func (s *Session) addable(name string) error {
+func (inv *Invocation) addable(name string) error {
 	if name == "" || name == store.RoleRoot || strings.ContainsAny(name, ":\n\r\x00") ||
 		name != strings.TrimSpace(name) {
-		return failure(Usage, "leasehold "+s.command+" --help",
-			"%s: user %q: must be a name without colon, and not root", s.command, name)
+		return failure(Usage, "leasehold "+inv.command+" --help",
+			"%s: user %q: must be a name without colon, and not root", inv.command, name)
 	}
 	return nil
 }
@@ -220,56 +221,56 @@ type AuthRemove struct {
 }
 
 // Run removes the role.
-func (c *AuthRemove) Run(ctx context.Context, s *Session) error {
-	return s.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) error {
+func (c *AuthRemove) Run(ctx context.Context, inv *Invocation) error {
+	return inv.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) error {
 		if _, there := st.Users[c.Name]; !there {
-			return failure(NotFound, "leasehold auth show", "%s: etcd knows no user %q", s.command, c.Name)
+			return failure(NotFound, "leasehold auth show", "%s: etcd knows no user %q", inv.command, c.Name)
 		}
-		steps := rights.Wanted{Shard: s.flags.Shard}.Remove(st, c.Name)
-		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
+		steps := rights.Wanted{Shard: inv.flags.Shard}.Remove(st, c.Name)
+		if err := inv.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
 			return err
 		}
-		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s no longer has a role in shard %s", c.Name, s.flags.Shard))
+		inv.outcome(steps, c.DryRun, fmt.Sprintf("user %s no longer has a role in shard %s", c.Name, inv.flags.Shard))
 		return nil
 	})
 }
 
 // outcome reports the result of the steps.
-func (s *Session) outcome(steps []rights.Step, dryRun bool, done string) {
+func (inv *Invocation) outcome(steps []rights.Step, dryRun bool, done string) {
 	switch {
 	case dryRun:
-		fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+		fmt.Fprintln(inv.env.Stdout, "Nothing changed.")
 	case len(steps) == 0:
-		fmt.Fprintf(s.env.Stdout, "%s unchanged\n", done)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged\n", done)
 	default:
-		fmt.Fprintln(s.env.Stdout, done)
+		fmt.Fprintln(inv.env.Stdout, done)
 	}
 }
 
 // allowed checks whether our user has the rights of a service.
-func (s *Session) allowed(ctx context.Context, role store.Role) error {
-	etcd, leave, err := s.env.Rights(ctx, s.connection(nil))
+func (inv *Invocation) allowed(ctx context.Context, role store.Role) error {
+	etcd, leave, err := inv.env.Rights(ctx, inv.connection(nil))
 	if err != nil {
-		return s.openFailed(ctx, err)
+		return inv.openFailed(ctx, err)
 	}
 	defer func() { _ = leave() }() // asked once
 	on, err := etcd.Enabled(ctx)
 	if err != nil || !on {
 		return err
 	}
-	name := s.connection(nil).Caller()
+	name := inv.connection(nil).Caller()
 	roles, err := etcd.RolesOf(ctx, name)
-	in := rights.In(roles, s.flags.Shard)
+	in := rights.In(roles, inv.flags.Shard)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrDenied):
-		return s.denied(ctx, errors.Join(store.ErrDenied, err), "")
+		return inv.denied(ctx, errors.Join(store.ErrDenied, err), "")
 	case err != nil, slices.Contains(in, role), slices.Contains(roles, store.RoleRoot):
 		return err
 	case len(in) == 0:
-		return s.denied(ctx, store.ErrDenied, "")
+		return inv.denied(ctx, store.ErrDenied, "")
 	}
 	return failure(Failed,
 		fmt.Sprintf("give --cert and --key, or --user, of a %s; create one with: leasehold auth add NAME --role %s%s",
-			role, role, s.shardFlag()),
-		"%s: user %q has the role %s, and a %s needs the role %s", s.command, name, rights.Names(in), role, role)
+			role, role, inv.shardFlag()),
+		"%s: user %q has the role %s, and a %s needs the role %s", inv.command, name, rights.Names(in), role, role)
 }

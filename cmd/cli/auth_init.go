@@ -19,52 +19,52 @@ type AuthInit struct {
 }
 
 // Run sets everything up, and turns authentication on last.
-func (c *AuthInit) Run(ctx context.Context, s *Session) error {
-	users, err := c.users(s)
+func (c *AuthInit) Run(ctx context.Context, inv *Invocation) error {
+	users, err := c.users(inv)
 	if err != nil {
 		return err
 	}
-	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
+	return inv.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
 		st, err := rights.Read(ctx, etcd)
 		if err != nil {
 			return err
 		}
-		w := rights.Wanted{Shard: s.flags.Shard, Users: users}
+		w := rights.Wanted{Shard: inv.flags.Shard, Users: users}
 		if !st.Enabled {
-			if err := c.rootWillGetIn(s); err != nil {
+			if err := c.rootWillGetIn(inv); err != nil {
 				return err
 			}
 		}
-		if w.Passwords, err = s.passwords(c.Passwords, w.Made(st), c.DryRun); err != nil {
+		if w.Passwords, err = inv.passwords(c.Passwords, w.Made(st), c.DryRun); err != nil {
 			return err
 		}
 		steps := w.Steps(st)
-		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
+		if err := inv.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
 			return err
 		}
 		if !st.Enabled {
 			on := rights.Step{What: "+ authentication is on", Do: func(ctx context.Context, etcd rights.Etcd) error {
-				return s.enable(ctx, etcd, w.Passwords[store.RoleRoot])
+				return inv.enable(ctx, etcd, w.Passwords[store.RoleRoot])
 			}}
 			steps = append(steps, on)
-			if err := s.carryOut(ctx, etcd, []rights.Step{on}, c.DryRun); err != nil {
+			if err := inv.carryOut(ctx, etcd, []rights.Step{on}, c.DryRun); err != nil {
 				return err
 			}
 		}
 		for _, name := range w.Missing(st) {
-			s.note("user %s has roles only in %s, and was given none here: leasehold auth add %s --role %s%s", name,
-				strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], s.shardFlag())
+			inv.note("user %s has roles only in %s, and was given none here: leasehold auth add %s --role %s%s", name,
+				strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], inv.shardFlag())
 		}
-		s.outcome(steps, c.DryRun, "rights of shard "+s.flags.Shard+" are set up")
+		inv.outcome(steps, c.DryRun, "rights of shard "+inv.flags.Shard+" are set up")
 		if !st.Enabled && !c.DryRun {
-			s.note("from now on etcd refuses coordinators and commands without credentials")
+			inv.note("from now on etcd refuses coordinators and commands without credentials")
 		}
 		return nil
 	})
 }
 
 // users returns the users that --users names.
-func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
+func (c *AuthInit) users(inv *Invocation) (map[string]store.Role, error) {
 	users := map[string]store.Role{}
 	if len(c.Users) == 1 && c.Users[0] == "none" {
 		return users, nil
@@ -75,7 +75,7 @@ func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 			return nil, failure(Usage, "leasehold auth init --users eva=operator,max=viewer",
 				"--users: %q: must be NAME=ROLE, with a role of viewer, operator and coordinator", word)
 		}
-		if err := s.addable(name); err != nil {
+		if err := inv.addable(name); err != nil {
 			return nil, err
 		}
 		users[name] = store.Role(role)
@@ -85,8 +85,8 @@ func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 
 // rootWillGetIn refuses what would lock root out, as far as that can be known before authentication
 // is enabled.
-func (c *AuthInit) rootWillGetIn(s *Session) error {
-	conn := s.connection(nil)
+func (c *AuthInit) rootWillGetIn(inv *Invocation) error {
+	conn := inv.connection(nil)
 	switch name := conn.Caller(); {
 	case c.Passwords != "":
 		return nil
@@ -104,17 +104,17 @@ func (c *AuthInit) rootWillGetIn(s *Session) error {
 }
 
 // enable enables authentication. If root cannot log in then, it is disabled again.
-func (s *Session) enable(ctx context.Context, etcd rights.Etcd, rootPassword string) error {
+func (inv *Invocation) enable(ctx context.Context, etcd rights.Etcd, rootPassword string) error {
 	as := func(name, password string) rights.Entry {
-		c := s.connection(nil)
+		c := inv.connection(nil)
 		c.Username, c.Password = name, password
-		return func(ctx context.Context) (rights.Etcd, func() error, error) { return s.env.Rights(ctx, c) }
+		return func(ctx context.Context) (rights.Etcd, func() error, error) { return inv.env.Rights(ctx, c) }
 	}
 	root := as("", "")
 	if rootPassword != "" {
 		root = as(store.RoleRoot, rootPassword)
 	}
-	err := rights.Enable(ctx, etcd, root, as, s.env.RandomID())
+	err := rights.Enable(ctx, etcd, root, as, inv.env.RandomID())
 	if errors.Is(err, rights.ErrLockedOut) {
 		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it authenticates by " +
 			"certificate; or give --passwords FILE"

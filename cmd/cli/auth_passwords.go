@@ -12,11 +12,11 @@ import (
 // passwords returns the passwords of users, from a file with lines NAME:PASSWORD as --user takes
 // them. A missing password is generated and added to the file before it is set in etcd, so none is
 // ever lost. Without a file users have no passwords.
-func (s *Session) passwords(file string, users []string, dryRun bool) (map[string]string, error) {
+func (inv *Invocation) passwords(file string, users []string, dryRun bool) (map[string]string, error) {
 	if file == "" || len(users) == 0 {
 		return nil, nil
 	}
-	known, err := s.readPasswords(file)
+	known, err := inv.readPasswords(file)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (s *Session) passwords(file string, users []string, dryRun bool) (map[strin
 			return nil, failure(Usage, "give a line NAME:PASSWORD for each user",
 				"--passwords -: no password of %s was given", name)
 		}
-		all[name] = s.env.RandomID()
+		all[name] = inv.env.RandomID()
 		added += name + ":" + all[name] + "\n"
 	}
 	if added == "" || dryRun {
@@ -38,13 +38,13 @@ func (s *Session) passwords(file string, users []string, dryRun bool) (map[strin
 	if err := appendSecret(file, added); err != nil {
 		return nil, failure(Failed, "give a writable file in an existing directory", "--passwords %s: %s", file, err)
 	}
-	s.note("generated passwords of %s: they are in %s", strings.Join(newNames(added), ", "), file)
+	inv.note("generated passwords of %s: they are in %s", strings.Join(newNames(added), ", "), file)
 	return all, nil
 }
 
 // readPasswords reads the file, if it is there.
-func (s *Session) readPasswords(file string) (map[string]string, error) {
-	from := s.env.Stdin
+func (inv *Invocation) readPasswords(file string) (map[string]string, error) {
+	from := inv.env.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, fs.ErrNotExist) {

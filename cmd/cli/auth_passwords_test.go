@@ -21,7 +21,7 @@ func TestAppendedPasswordsHaveTheirOwnLines(t *testing.T) {
 		if err := appendSecret(file, "viewer:abc\n"); err != nil {
 			t.Fatal(err)
 		}
-		known, err := new(Session).readPasswords(file)
+		known, err := new(Invocation).readPasswords(file)
 		if err != nil || known["viewer"] != "abc" || before != "" && known["op"] != "secret" {
 			t.Errorf("%q: %v, %v", before, known, err)
 		}

@@ -61,12 +61,12 @@ func (b backupDone) String() string {
 }
 
 // Run writes the backup.
-func (c *Backup) Run(ctx context.Context, s *Session) error {
+func (c *Backup) Run(ctx context.Context, inv *Invocation) error {
 	recipients, err := c.recipients()
 	if err != nil {
 		return err
 	}
-	content, err := backup.Take(ctx, s.list, s.flags.Shard, s.env.Version, s.env.Now())
+	content, err := backup.Take(ctx, inv.list, inv.flags.Shard, inv.env.Version, inv.env.Now())
 	if errors.Is(err, backup.ErrNoShard) {
 		return failure(NotFound, "leasehold status", "%s", err)
 	}
@@ -78,17 +78,18 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if c.File == "-" {
-		if s.env.StdoutTerminal {
+		if inv.env.StdoutTerminal {
 			return failure(Usage, "leasehold backup FILE", "a backup is not written to a terminal")
 		}
-		if _, err := s.env.Stdout.Write(file.Bytes()); err != nil {
+		if _, err := inv.env.Stdout.Write(file.Bytes()); err != nil {
 			return err
 		}
-		s.noteBackup(ctx, content, "standard output")
+		inv.noteBackup(ctx, content, "standard output")
 		return nil
 	}
-	if err := durable.RemoveUnfinished(filepath.Dir(c.File), s.env.Now()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.note("what backups that were killed left behind could not be removed: %s", err)
+	err = durable.RemoveUnfinished(filepath.Dir(c.File), inv.env.Now())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		inv.note("what backups that were killed left behind could not be removed: %s", err)
 	}
 	if err := durable.Replace(c.File, file.Bytes(), 0o600); err != nil {
 		err = durable.Cause(err)
@@ -98,26 +99,26 @@ func (c *Backup) Run(ctx context.Context, s *Session) error {
 		}
 		return failure(Failed, next, "%s: %s", c.File, err)
 	}
-	s.noteBackup(ctx, content, c.File)
+	inv.noteBackup(ctx, content, c.File)
 	done := backupOf(c.File, content)
-	if ok, err := s.records(done); ok || err != nil {
+	if ok, err := inv.records(done); ok || err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s: %s\n", c.File, done)
+	fmt.Fprintf(inv.env.Stdout, "%s: %s\n", c.File, done)
 	if len(recipients) == 0 && done.Secrets > 0 {
-		s.note("secrets in it are encrypted with the key of --secrets-key alone; --recipient encrypts the whole file")
+		inv.note("secrets in it are encrypted with the key of --secrets-key alone; --recipient encrypts the whole file")
 	}
 	return nil
 }
 
 // noteBackup records the backup for status, unless the user is a viewer, who may not.
-func (s *Session) noteBackup(ctx context.Context, c backup.Content, to string) {
-	err := s.ask(ctx, "record the backup", "record a backup", func(ctx context.Context, st store.Store) error {
-		return store.NoteBackup(ctx, st, s.keys(),
-			store.Backup{At: c.At, Revision: c.Revision, By: s.who(), To: to})
+func (inv *Invocation) noteBackup(ctx context.Context, c backup.Content, to string) {
+	err := inv.ask(ctx, "record the backup", "record a backup", func(ctx context.Context, st store.Store) error {
+		return store.NoteBackup(ctx, st, inv.keys(),
+			store.Backup{At: c.At, Revision: c.Revision, By: inv.who(), To: to})
 	})
 	if err != nil {
-		s.note("the backup is whole, but not recorded in etcd, so status does not count it: " +
+		inv.note("the backup is whole, but not recorded in etcd, so status does not count it: " +
 			"the role operator is needed for that")
 	}
 }
@@ -168,29 +169,29 @@ Where etcd had users and roles, leasehold auth init comes first. docs/backup.md 
 }
 
 // Run restores the shard.
-func (c *Restore) Run(ctx context.Context, s *Session) error {
+func (c *Restore) Run(ctx context.Context, inv *Invocation) error {
 	content, err := c.read()
 	if err != nil {
 		return err
 	}
 	is := backupOf(c.File, content)
-	if content.Shard != s.flags.Shard {
+	if content.Shard != inv.flags.Shard {
 		return failure(Usage, "run the same command with --shard "+content.Shard, "%s is a backup of shard %s, not %s",
-			c.File, content.Shard, s.flags.Shard)
+			c.File, content.Shard, inv.flags.Shard)
 	}
 	if c.DryRun {
-		if ok, err := s.records(is); ok || err != nil {
+		if ok, err := inv.records(is); ok || err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "%s: %s\nmade %s ago by %s; nothing changed\n", c.File, is,
-			output.Age(s.env.Now(), is.At), is.Program)
+		fmt.Fprintf(inv.env.Stdout, "%s: %s\nmade %s ago by %s; nothing changed\n", c.File, is,
+			output.Age(inv.env.Now(), is.At), is.Program)
 		return nil
 	}
-	replaces, err := c.replaces(ctx, s, content)
+	replaces, err := c.replaces(ctx, inv, content)
 	if err != nil {
 		return err
 	}
-	waits, err := s.waits(ctx)
+	waits, err := inv.waits(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,27 +199,27 @@ func (c *Restore) Run(ctx context.Context, s *Session) error {
 		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, and %s has ID %s",
 			waits.ShardID, c.File, content.ShardID)
 	}
-	act := fmt.Sprintf("restore %s, as it was %s ago, on hold", is, output.Age(s.env.Now(), is.At))
+	act := fmt.Sprintf("restore %s, as it was %s ago, on hold", is, output.Age(inv.env.Now(), is.At))
 	if replaces != "" {
 		act += fmt.Sprintf("; it replaces the empty shard with ID %s", replaces)
 	}
-	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, inv.flags.Shard, act); err != nil {
 		return err
 	}
-	if err := c.restore(ctx, s, content); err != nil {
+	if err := c.restore(ctx, inv, content); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s restored on hold id %s\n", s.flags.Shard, content.ShardID)
-	s.note("next: leasehold group apply -f FILE for each group that has changed since; " +
+	fmt.Fprintf(inv.env.Stdout, "%s restored on hold id %s\n", inv.flags.Shard, content.ShardID)
+	inv.note("next: leasehold group apply -f FILE for each group that has changed since; " +
 		"wait until leasehold recover shows no machine that is left; then leasehold release --dry-run")
 	return nil
 }
 
 // replaces returns the ID of the empty shard that is replaced, and refuses if there is one with
 // anything in it.
-func (c *Restore) replaces(ctx context.Context, s *Session, content backup.Content) (id string, err error) {
+func (c *Restore) replaces(ctx context.Context, inv *Invocation, content backup.Content) (id string, err error) {
 	var inTheWay *backup.InTheWayError
-	err = s.ask(ctx, "read the shard", s.reading(s.keys().Prefix()),
+	err = inv.ask(ctx, "read the shard", inv.reading(inv.keys().Prefix()),
 		func(ctx context.Context, st store.Store) (err error) {
 			if id, err = content.Replaces(ctx, st); errors.As(err, &inTheWay) {
 				return nil
@@ -226,39 +227,39 @@ func (c *Restore) replaces(ctx context.Context, s *Session, content backup.Conte
 			return err
 		})
 	if inTheWay != nil {
-		return "", s.inTheWay(inTheWay)
+		return "", inv.inTheWay(inTheWay)
 	}
 	return id, err
 }
 
-func (s *Session) inTheWay(err *backup.InTheWayError) error {
+func (inv *Invocation) inTheWay(err *backup.InTheWayError) error {
 	return failure(Conflict, "leasehold status shows the shard that is there; docs/backup.md#a-shard-is-in-the-way",
 		"%s", err)
 }
 
-func (c *Restore) restore(ctx context.Context, s *Session, content backup.Content) error {
-	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
+func (c *Restore) restore(ctx context.Context, inv *Invocation, content backup.Content) error {
+	line := progressLine{to: inv.aside(), rewrite: inv.env.StderrTerminal}
 	defer line.clear()
 	hold := store.Hold{
-		By: s.who(), At: s.env.Now().UTC(),
+		By: inv.who(), At: inv.env.Now().UTC(),
 		Why: "it was restored from a backup of " + content.At.Format(time.RFC3339),
 	}
-	st, err := s.open(ctx)
+	st, err := inv.open(ctx)
 	if err != nil {
 		return err
 	}
-	limited := eachLimited{Store: st, limit: s.requestLimit()}
+	limited := eachLimited{Store: st, limit: inv.requestLimit()}
 	err = content.Restore(ctx, limited, hold, func(done, all int) {
 		line.show(fmt.Sprintf("[%d of %d keys restored]", done, all))
 	})
 	var inTheWay *backup.InTheWayError
 	switch {
 	case errors.As(err, &inTheWay):
-		return s.inTheWay(inTheWay)
+		return inv.inTheWay(inTheWay)
 	case err != nil:
-		failed := s.ask(ctx, "restore the shard", "restore shard "+s.flags.Shard,
+		failed := inv.ask(ctx, "restore the shard", "restore shard "+inv.flags.Shard,
 			func(context.Context, store.Store) error { return err })
-		s.note("the shard is not there before all of it is: run the same command again")
+		inv.note("the shard is not there before all of it is: run the same command again")
 		return failed
 	}
 	return nil

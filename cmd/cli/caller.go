@@ -13,21 +13,21 @@ import (
 
 // who names the author of an order, for the journal: the etcd user if there is one, and the user
 // and host of this process.
-func (s *Session) who() string {
-	if name := s.connection(nil).Caller(); name != "" {
-		return name + " (" + s.env.User + ")"
+func (inv *Invocation) who() string {
+	if name := inv.connection(nil).Caller(); name != "" {
+		return name + " (" + inv.env.User + ")"
 	}
-	return s.env.User
+	return inv.env.User
 }
 
 // denied explains what etcd refused, to which user, and what helps. may is the attempted action,
 // such as "change groups".
-func (s *Session) denied(ctx context.Context, err error, may string) error {
-	if s.api != nil {
-		s.api.denied = true
+func (inv *Invocation) denied(ctx context.Context, err error, may string) error {
+	if inv.api != nil {
+		inv.api.denied = true
 	}
-	what := s.command
-	c := s.connection(nil)
+	what := inv.command
+	c := inv.connection(nil)
 	name := c.Caller()
 	switch {
 	case errors.Is(err, store.ErrLogin):
@@ -48,52 +48,52 @@ func (s *Session) denied(ctx context.Context, err error, may string) error {
 		return failure(Failed, "run etcd with --client-cert-auth and --trusted-ca-file, or give --user NAME:PASSWORD",
 			"%s: etcd requires authentication, and does not accept the certificate of %q", what, name)
 	}
-	return s.notAllowed(ctx, err, name, may)
+	return inv.notAllowed(ctx, err, name, may)
 }
 
 // notAllowed explains which role a user has that does not permit an action.
-func (s *Session) notAllowed(ctx context.Context, err error, name, may string) error {
-	roles, unknown := s.rolesOf(ctx, name)
-	in := rights.In(roles, s.flags.Shard)
+func (inv *Invocation) notAllowed(ctx context.Context, err error, name, may string) error {
+	roles, unknown := inv.rolesOf(ctx, name)
+	in := rights.In(roles, inv.flags.Shard)
 	role := store.RoleOperator
 	if slices.Contains(in, store.RoleOperator) { // only coordinators write records
 		role = store.RoleCoordinator
 	}
-	ask := "ask etcd's root to run leasehold auth add " + name + " --role " + string(role) + s.shardFlag()
+	ask := "ask etcd's root to run leasehold auth add " + name + " --role " + string(role) + inv.shardFlag()
 	switch {
 	case errors.Is(unknown, store.ErrNotFound):
 		from := "--user"
-		if c := s.connection(nil); c.Username == "" {
+		if c := inv.connection(nil); c.Username == "" {
 			from = "the name in " + c.Cert
 		}
-		return failure(Failed, ask, "%s: etcd knows no user %q (%s)", s.command, name, from)
+		return failure(Failed, ask, "%s: etcd knows no user %q (%s)", inv.command, name, from)
 	case unknown != nil:
-		return failure(Failed, "leasehold auth show", "%s: etcd refused: %s", s.command, err)
+		return failure(Failed, "leasehold auth show", "%s: etcd refused: %s", inv.command, err)
 	case len(in) > 0:
-		return failure(Failed, ask, "%s: user %q has the role %s, which may not %s", s.command, name, rights.Names(in),
+		return failure(Failed, ask, "%s: user %q has the role %s, which may not %s", inv.command, name, rights.Names(in),
 			may)
 	case len(rights.Shards(roles)) > 0:
-		return failure(Failed, ask, "%s: user %q has no role in shard %s, only in %s", s.command, name, s.flags.Shard,
+		return failure(Failed, ask, "%s: user %q has no role in shard %s, only in %s", inv.command, name, inv.flags.Shard,
 			strings.Join(rights.Shards(roles), ", "))
 	default:
-		return failure(Failed, ask, "%s: user %q has no role in shard %s", s.command, name, s.flags.Shard)
+		return failure(Failed, ask, "%s: user %q has no role in shard %s", inv.command, name, inv.flags.Shard)
 	}
 }
 
 // shardFlag returns the --shard flag for a suggested command, empty for the default shard.
-func (s *Session) shardFlag() string {
-	if s.flags.Shard == defaultShard {
+func (inv *Invocation) shardFlag() string {
+	if inv.flags.Shard == defaultShard {
 		return ""
 	}
-	return " --shard " + s.flags.Shard
+	return " --shard " + inv.flags.Shard
 }
 
 // defaultShard is the shard of commands that name none.
 const defaultShard = "default"
 
 // rolesOf returns the roles of a user, as etcd reports them to that user.
-func (s *Session) rolesOf(ctx context.Context, name string) (roles []string, err error) {
-	etcd, leave, err := s.env.Rights(ctx, s.connection(nil))
+func (inv *Invocation) rolesOf(ctx context.Context, name string) (roles []string, err error) {
+	etcd, leave, err := inv.env.Rights(ctx, inv.connection(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -102,17 +102,17 @@ func (s *Session) rolesOf(ctx context.Context, name string) (roles []string, err
 }
 
 // reading describes the reading of a key, for a refusal.
-func (s *Session) reading(key string) string {
-	if strings.HasPrefix(key, s.keys().Prefix()) {
-		return "read shard " + s.flags.Shard
+func (inv *Invocation) reading(key string) string {
+	if strings.HasPrefix(key, inv.keys().Prefix()) {
+		return "read shard " + inv.flags.Shard
 	}
 	return "read " + key
 }
 
 // writing describes what a transaction writes, for a refusal.
-func (s *Session) writing(txn store.Txn) string {
+func (inv *Invocation) writing(txn store.Txn) string {
 	for _, w := range txn.Writes {
-		kind, _, _ := s.keys().Split(w.Key)
+		kind, _, _ := inv.keys().Split(w.Key)
 		switch kind {
 		case store.KindGroups, store.KindStatic:
 			return "change groups"

@@ -1,67 +1,66 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
-	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
-// change is an edit of one group: the new spec, and what was read before. It is written only while
-// groups/<name> and static/<name> are still as they were read (REC-14). For a static group,
-// groups/<name> holds an override (REC-6).
-type change struct {
+// groupChange is a change of one group, from the spec that was read to another one. It is written
+// only while groups/<name> and static/<name> are as they were read (REC-14).
+//
+// A group is defined in groups/<name>, by commands, or in static/<name>, by config apply. For a
+// static group, groups/<name> holds an override: what commands have set on top of it (REC-6).
+type groupChange struct {
 	name   string
-	before *store.Group   // the previous spec; nil: no group, or none that can be read
-	was    store.Revision // revision of groups/<name> as read; 0: absent
-	broken error          // why what was read cannot be used
-	left   int            // number of instances of a group whose key is gone or whose spec is not in force
+	before *store.Group // the spec with its override; nil: none, or none that can be read
 	after  store.Group
-	entry  *groupfile.Entry // the file of after; nil: none
-	chosen *store.Scale     // the size that load has chosen; nil: none
-	now    time.Time        // when it was read
+	file   *groupfile.Entry // the file of after; nil: none
+	readAt time.Time
 
-	static      *store.Group   // as config apply wrote it; nil: the group is not static
-	staticWas   store.Revision // revision of static/<name>; 0: absent
-	override    store.Override // content of groups/<name> for a static group: what commands have set
-	wasOverride store.Override
-	putStatic   *store.Group  // write it to static/<name>: only config apply does
-	pruning     string        // what its deletion by apply --prune does; "": that does not delete it
-	lost        *store.Beside // an override that is in force although it is missing (SAFE-10)
+	groupRev  store.Revision // revision of groups/<name> as read; 0: it is absent
+	staticRev store.Revision // revision of static/<name>; 0: it is absent
+	broken    error          // why the spec or the override that was read cannot be used
+	loadSize  *store.Scale   // the size that load has chosen; nil: none
+	remaining int            // instances of a group whose spec is gone or not in force; else 0
+
+	static         *store.Group   // static/<name> as read; nil: the group is not static
+	staticAfter    *store.Group   // what config apply writes to static/<name>; nil for all other commands
+	overrideBefore store.Override // groups/<name> of a static group, as read
+	overrideAfter  store.Override
+	lostOverride   *store.Beside // an override that is in force although it is missing (SAFE-10)
+
+	pruning string // what follows if apply --prune deletes the group; "": it does not
 }
 
 // value returns the new value of groups/<name>.
-func (c change) value() []byte {
+func (c groupChange) value() []byte {
 	if c.static == nil {
 		return store.Encode(c.after)
 	}
-	o := c.override
+	o := c.overrideAfter
 	o.Schema, o.Name = store.Schema, c.name
 	o.OperatorState = c.after.OperatorState
 	if c.static.Deleting { // the static group defines it
-		o.Deleting = c.wasOverride.Deleting
+		o.Deleting = c.overrideBefore.Deleting
 	}
 	return store.Encode(o)
 }
 
 // rev returns the revision of what was read: the newer one of a static group and its override.
-func (c change) rev() store.Revision { return max(c.was, c.staticWas) }
+func (c groupChange) rev() store.Revision { return max(c.groupRev, c.staticRev) }
 
 // isNew reports whether no group had this name.
-func (c change) isNew() bool { return c.rev() == 0 }
+func (c groupChange) isNew() bool { return c.rev() == 0 }
 
 // unchanged reports whether there is nothing to write.
-func (c change) unchanged() bool {
+func (c groupChange) unchanged() bool {
 	switch {
-	case c.before == nil || c.broken != nil || c.lost != nil:
+	case c.before == nil || c.broken != nil || c.lostOverride != nil:
 		return false
 	case c.static != nil:
-		return string(store.Encode(c.wasOverride)) == string(c.value())
+		return string(store.Encode(c.overrideBefore)) == string(c.value())
 	default:
 		return string(store.Encode(*c.before)) == string(store.Encode(c.after))
 	}
@@ -69,330 +68,18 @@ func (c change) unchanged() bool {
 
 // keepState keeps what commands have set. A size that overrides the load does so until the group is
 // changed (AUTO-3).
-func (c *change) keepState() {
+func (c *groupChange) keepState() {
 	if c.before == nil {
 		return
 	}
-	if c.after.OperatorState = c.before.OperatorState; !c.unchanged() {
+	c.after.OperatorState = c.before.OperatorState
+	if !c.unchanged() {
 		c.after.ScaleHold = nil
 	}
 }
 
 // setSize changes the size.
-func (c *change) setSize(n int) {
+func (c *groupChange) setSize(n int) {
 	c.after.Size = n
-	c.override.Size = &n
-}
-
-// readChange reads a group to be changed. If the group does not exist, before is nil and isNew
-// true.
-func (s *Session) readChange(ctx context.Context, name string) (change, error) {
-	c, err := s.readPresent(ctx, name)
-	if err == nil {
-		err = s.api.checkBase(c)
-	}
-	return c, err
-}
-
-func (s *Session) readPresent(ctx context.Context, name string) (change, error) {
-	c := change{name: name, now: s.env.Now()}
-	kv, err := s.find(ctx, s.keys().Group(name))
-	if err != nil {
-		return c, err
-	}
-	static, err := s.find(ctx, s.keys().Static(name))
-	if err != nil {
-		return c, err
-	}
-	c.was, c.staticWas = kv.Modified, static.Modified
-	if static.Modified != 0 {
-		status, err := s.find(ctx, s.keys().Status(name))
-		if err != nil {
-			return c, err
-		}
-		return c, c.readStatic(static, kv, status)
-	}
-	if kv.Modified == 0 {
-		c.left, err = s.leftOf(ctx, name)
-		return c, err
-	}
-	g, broken, err := groupfile.ReadStored(kv.Value)
-	if err != nil {
-		return c, fmt.Errorf("read group %s: %w", name, err)
-	}
-	if broken == nil && g.Name != name {
-		broken = fmt.Errorf("its name is %q, its key says %q", g.Name, name)
-	}
-	c.before, c.broken = &g, broken
-	c.left, err = s.leftUnless(ctx, &c)
-	return c, err
-}
-
-// leftUnless returns how many instances a group has if its spec, as it was read, is not in force,
-// and 0 if it is. A smaller size is compared with them.
-func (s *Session) leftUnless(ctx context.Context, c *change) (int, error) {
-	kv, err := s.find(ctx, s.keys().Status(c.name))
-	if err != nil {
-		return 0, err
-	}
-	st, err := store.Decode[store.Status](kv)
-	c.chosen = st.Record.Scale
-	refused := err != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.was
-	if c.broken == nil && (kv.Modified == 0 || !refused) {
-		return 0, nil
-	}
-	left, err := s.leftOf(ctx, c.name)
-	if accepted := st.Record.Accepted; accepted != nil {
-		left = max(left, accepted.Size)
-	}
-	return left, err
-}
-
-// leftOf returns how many instances a group without a spec still has, according to its status.
-func (s *Session) leftOf(ctx context.Context, name string) (left int, err error) {
-	kv, err := s.find(ctx, s.keys().Status(name))
-	if err != nil || kv.Modified == 0 {
-		return 0, err
-	}
-	st, err := store.Decode[store.Status](kv)
-	if err != nil { // the records themselves are counted
-		some, err := s.instancesOf(ctx, s.keys(), name, unlimited)
-		return len(some.records), err
-	}
-	for phase, n := range st.Record.Phases {
-		if phase.Fills() {
-			left += n
-		}
-	}
-	return left, nil
-}
-
-// readStatic reads a static group and its override.
-func (c *change) readStatic(static, beside, status store.KV) error {
-	g, err := store.ReadStatic(static.Value)
-	if err == nil && g.Name != c.name {
-		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
-	}
-	if errors.Is(err, store.ErrSchema) {
-		return fmt.Errorf("read static group %s: %w", c.name, err)
-	}
-	if o, unreadable := store.ReadOverride(beside.Value); beside.Modified != 0 && unreadable == nil {
-		c.wasOverride = o
-	}
-	if err != nil {
-		return failure(Failed, "leasehold config apply -f FILE, with the whole group",
-			"group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
-	}
-	c.static = &g
-	c.wasOverride = store.Override{Schema: store.Schema, Name: c.name}
-	var value []byte
-	if beside.Modified != 0 {
-		value = beside.Value
-		flags, _, err := groupfile.ReadStored(value)
-		if errors.Is(err, store.ErrSchema) {
-			return fmt.Errorf("read group %s: %w", c.name, err)
-		}
-		c.wasOverride.OperatorState = flags.OperatorState
-	}
-	if st, err := store.Decode[store.Status](status); err == nil { // without a status nothing was accepted
-		c.chosen = st.Record.Scale
-		if c.lost = st.Record.LostBeside(g, beside.Modified); c.lost != nil {
-			value = store.Encode(c.lost.Override)
-		}
-	}
-	force, err := store.ReadInForce(static.Value, value)
-	switch o, unreadable := store.ReadOverride(value); {
-	case value == nil:
-	case err != nil || unreadable != nil:
-		force = c.wasOverride.Over(g)
-		c.broken = err
-	default:
-		c.wasOverride = o
-	}
-	c.before, c.override = &force, c.wasOverride
-	return nil
-}
-
-// readExisting is readChange for commands that change a part of the spec, and therefore need it
-// whole.
-func (s *Session) readExisting(ctx context.Context, name string) (change, error) {
-	if !isName(name) {
-		return change{}, s.noGroup(ctx, name)
-	}
-	c, err := s.readChange(ctx, name)
-	switch {
-	case err != nil:
-		return c, err
-	case c.isNew():
-		return c, s.noGroup(ctx, name)
-	case c.broken != nil && c.static != nil:
-		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides",
-			"group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))
-	case c.broken != nil:
-		return c, failure(Failed, "leasehold group apply -f FILE, with the whole spec",
-			"group %s: its spec at revision %d cannot be used: %s", name, c.was, joined(c.broken))
-	}
-	c.after = *c.before
-	return c, nil
-}
-
-// write writes all changes or none, each only if its group is still as it was read. again is the
-// command to repeat after a lost race.
-func (s *Session) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
-	return s.writeWith(ctx, changes, nil, again)
-}
-
-// writeWith is write with additional operations in the same transaction.
-func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision,
-	error,
-) {
-	var txn store.Txn
-	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was),
-			store.At(s.keys().Static(c.name), c.staticWas))
-		if c.putStatic != nil {
-			txn.Writes = append(txn.Writes, store.Put(s.keys().Static(c.name), store.Encode(*c.putStatic)))
-			continue
-		}
-		txn.Writes = append(txn.Writes, store.Put(s.keys().Group(c.name), c.value()))
-	}
-	for _, r := range also {
-		key := s.keys().Request(r.ID)
-		txn.Conditions = append(txn.Conditions, store.Absent(key))
-		txn.Writes = append(txn.Writes, store.Put(key, store.Encode(r)))
-	}
-	rev, err := s.commit(ctx, "write group", txn)
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) {
-		return 0, s.lost(ctx, changes, conflict, again)
-	}
-	if err == nil {
-		s.warnOfSources(changes)
-	}
-	return rev, err
-}
-
-// warnOfSources says that an edit by hand lasts until the group's source is applied again.
-func (s *Session) warnOfSources(changes []change) {
-	for _, c := range changes {
-		if c.before == nil || c.before.Source == "" || c.after.Deleting {
-			continue
-		}
-		was, ok := *c.before, c.after
-		was.OperatorState, ok.OperatorState = store.OperatorState{}, store.OperatorState{}
-		if string(store.Encode(was)) != string(store.Encode(ok)) {
-			s.warn("%s was applied from source %s: the next leasehold apply from there restores what its files say", c.name,
-				c.before.Source)
-		}
-	}
-}
-
-// lost returns an error that says which other edit came first.
-func (s *Session) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
-	if s.api != nil {
-		s.api.raced = true
-	}
-	first := changes[0]
-	key, what, was := s.keys().Group(first.name), "group "+first.name, first.was
-	for _, other := range changes {
-		if k := s.keys().Group(other.name); slices.Contains(conflict.Keys, k) {
-			key, what, was = k, "group "+other.name, other.was
-			break
-		}
-		if k := s.keys().Static(other.name); slices.Contains(conflict.Keys, k) {
-			key, what, was = k, "static group "+other.name, other.staticWas
-			break
-		}
-	}
-	now, err := s.find(ctx, key)
-	if err != nil {
-		return err
-	}
-	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what,
-		whatHappened(was, now.Modified))
-}
-
-func whatHappened(was, now store.Revision) string {
-	switch {
-	case now == 0:
-		return fmt.Sprintf("it was removed after revision %d, on which this edit was based", was)
-	case was == 0:
-		return fmt.Sprintf("it was created in the meantime (revision %d)", now)
-	default:
-		return fmt.Sprintf("it was changed (revision %d) after revision %d, on which this edit was based", now, was)
-	}
-}
-
-// sizes returns the sizes in force before and after the change. If the size follows the load, load
-// continues from its last choice.
-func (c change) sizes() (before, after int) {
-	return c.before.SizeAt(c.chosen, c.now), c.after.SizeAt(c.chosen, c.now)
-}
-
-// shrinks reports whether the change removes machines.
-func (c change) shrinks() bool {
-	if c.isNew() || c.left > 0 {
-		return c.after.SizeAt(nil, c.now) < c.left
-	}
-	if c.before == nil || c.broken != nil {
-		return false
-	}
-	before, after := c.sizes()
-	return after < before
-}
-
-// A typed digit too many costs money before anyone sees it: growth of this kind is confirmed.
-const (
-	leapTimes = 10
-	leapBy    = 50 // instances
-)
-
-// leaps reports whether the group grows so much that the size may be a mistake.
-func (c change) leaps() bool {
-	if c.isNew() || c.before == nil || c.broken != nil {
-		return false
-	}
-	before, after := c.sizes()
-	return after >= leapTimes*before && after-before >= leapBy
-}
-
-// growing describes a much larger size, for the confirmation.
-func (c change) growing() string {
-	before, after := c.sizes()
-	return fmt.Sprintf("group %s grows from %d to %s", c.name, before, counted(after, "instance", "instances"))
-}
-
-// shrinking describes a smaller size, for the confirmation.
-func (c change) shrinking() string {
-	if c.isNew() {
-		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name,
-			counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
-	}
-	if c.left > 0 {
-		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name,
-			c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
-	}
-	before, after := c.sizes()
-	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, before, counted(after, "instance", "instances"))
-}
-
-// leftAlone reports that there was nothing to write. It is an error if the coordinator refuses the
-// present spec: applying the same one again changes nothing.
-func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision) error {
-	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.name))
-	if err != nil {
-		return err
-	}
-	bad := status.Record.Invalid
-	if bad == nil || bad.Revision != c.rev() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.name, shown)
-		return nil
-	}
-	fmt.Fprintf(s.env.Stdout, "%s refused rev %d\n", c.name, shown)
-	next := "leasehold group edit " + c.name
-	if c.static != nil {
-		next = "correct the shard's file, then leasehold config apply -f FILE; or " + next
-	}
-	return failure(Failed, next, "group %s: the coordinator refuses its spec (revision %d): %s; %s", c.name,
-		bad.Revision, bad.Why, story.InForce(status.Record))
+	c.overrideAfter.Size = &n
 }

@@ -240,8 +240,8 @@ func TestConfirmAtATerminal(t *testing.T) {
 
 // Answers that arrive together, as from a pipe at a terminal, are each the answer to one question.
 func TestEachQuestionHasItsAnswer(t *testing.T) {
-	s := &Session{env: Env{Stdin: strings.NewReader("web\ndb\n"), Stderr: io.Discard, StdinTerminal: true}}
-	if err := s.confirmAll(t.Context(), nil, []act{{"web", "web ends"}, {"db", "db ends"}}); err != nil {
+	inv := &Invocation{env: Env{Stdin: strings.NewReader("web\ndb\n"), Stderr: io.Discard, StdinTerminal: true}}
+	if err := inv.confirmAll(t.Context(), nil, []act{{"web", "web ends"}, {"db", "db ends"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -29,25 +29,25 @@ type ConfigApply struct {
 }
 
 // Run writes the groups in the files to static/. All are written, or none.
-func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
-	changes, err := c.changes(ctx, s)
+func (c *ConfigApply) Run(ctx context.Context, inv *Invocation) error {
+	changes, err := c.changes(ctx, inv)
 	if err != nil {
 		return err
 	}
-	if err := s.judgeChanges(ctx, changes); err != nil {
+	if err := inv.judgeChanges(ctx, changes); err != nil {
 		return err
 	}
 	if c.DryRun {
-		return c.dryRun(s, changes)
+		return c.dryRun(inv, changes)
 	}
-	var writes []change
+	var writes []groupChange
 	for _, ch := range changes {
 		if ch.staticUnchanged() {
 			continue
 		}
 		act := ch.toConfirm()
 		if act != "" {
-			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+			if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	}
 	var rev store.Revision
 	if len(writes) > 0 {
-		if rev, err = s.write(ctx, writes,
+		if rev, err = inv.write(ctx, writes,
 			"leasehold config apply "+c.flags()+" --dry-run, then leasehold config apply again"); err != nil {
 			return err
 		}
@@ -67,21 +67,21 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	var refused error
 	for _, ch := range changes {
 		if ch.staticUnchanged() {
-			refused = cmp.Or(refused, s.leftAlone(ctx, ch, ch.staticWas))
+			refused = cmp.Or(refused, inv.reportUnchanged(ctx, ch, ch.staticRev))
 		} else {
-			fmt.Fprintln(s.env.Stdout, ch.became(rev))
+			fmt.Fprintln(inv.env.Stdout, ch.became(rev))
 		}
 		for _, w := range ch.after.Warnings() {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
-	return cmp.Or(refused, s.warnOfProviders(ctx, changes))
+	return cmp.Or(refused, inv.warnOfProviders(ctx, changes))
 }
 
 // changes returns the changes for the files: the groups in them and, with --prune, the static
 // groups that are not.
-func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error) {
-	files, err := s.parseFiles(c.Files)
+func (c *ConfigApply) changes(ctx context.Context, inv *Invocation) ([]groupChange, error) {
+	files, err := inv.parseFiles(c.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -89,31 +89,31 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	if err != nil {
 		return nil, err
 	}
-	var changes []change
+	var changes []groupChange
 	for _, g := range groups {
-		ch, err := s.planStatic(ctx, g.Group)
+		ch, err := inv.planStatic(ctx, g.Group)
 		if err == nil {
-			err = s.refuseIfDeleting(ch, c.DryRun)
+			err = inv.refuseIfDeleting(ch, c.DryRun)
 		}
 		if err != nil {
 			return nil, err
 		}
-		ch.entry = &g.Entry
+		ch.file = &g.Entry
 		changes = append(changes, ch)
 	}
 	if !c.Prune {
 		return changes, nil
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindStatic), 0)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range listing.KVs {
-		_, name, _ := s.keys().Split(kv.Key)
-		if slices.ContainsFunc(changes, func(ch change) bool { return ch.name == name }) {
+		_, name, _ := inv.keys().Split(kv.Key)
+		if slices.ContainsFunc(changes, func(ch groupChange) bool { return ch.name == name }) {
 			continue
 		}
-		ch, err := s.readChange(ctx, name)
+		ch, err := inv.readChange(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 		}
 		gone := *ch.static
 		gone.Deleting = true
-		ch.putStatic = &gone
+		ch.staticAfter = &gone
 		ch.after = ch.inForceWith(gone)
 		changes = append(changes, ch)
 	}
@@ -130,11 +130,11 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 }
 
 // planStatic returns the change of static/ for a group from a file. Its override stays.
-func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error) {
-	ch, err := s.readChange(ctx, g.Name)
+func (inv *Invocation) planStatic(ctx context.Context, g store.Group) (groupChange, error) {
+	ch, err := inv.readChange(ctx, g.Name)
 	var unusable *Failure
-	if errors.As(err, &unusable) && unusable.Code == Failed && ch.staticWas != 0 && ch.static == nil {
-		s.warn("%s; it is replaced as a whole", unusable.What)
+	if errors.As(err, &unusable) && unusable.Code == Failed && ch.staticRev != 0 && ch.static == nil {
+		inv.warn("%s; it is replaced as a whole", unusable.What)
 		err = nil
 	}
 	if err != nil {
@@ -143,41 +143,41 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 	if ch.static != nil {
 		g.OperatorState = ch.static.OperatorState
 	}
-	ch.putStatic = &g
+	ch.staticAfter = &g
 	switch {
-	case ch.staticWas == 0 && ch.was != 0:
+	case ch.staticRev == 0 && ch.groupRev != 0:
 		return ch, notStatic(ch)
 	case ch.broken != nil:
-		s.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force",
-			ch.name, ch.was, joined(ch.broken))
+		inv.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force",
+			ch.name, ch.groupRev, joined(ch.broken))
 	}
 	ch.after = ch.inForceWith(g)
-	if ch.lost != nil {
-		s.warn("%s: %s; until then the last accepted spec stays in force", ch.name, ch.lost.Missing(*ch.before))
+	if ch.lostOverride != nil {
+		inv.warn("%s: %s; until then the last accepted spec stays in force", ch.name, ch.lostOverride.Missing(*ch.before))
 	}
 	if err := ch.after.Validate(); err != nil {
 		return ch, failure(Failed, "leasehold group edit "+ch.name,
-			"group %s: with its override (revision %d) it would be invalid: %s", ch.name, ch.was, joined(err))
+			"group %s: with its override (revision %d) it would be invalid: %s", ch.name, ch.groupRev, joined(err))
 	}
 	return ch, nil
 }
 
 // inForceWith returns the spec in force with this static group.
-func (c change) inForceWith(static store.Group) store.Group {
-	if c.was == 0 && c.lost == nil {
+func (c groupChange) inForceWith(static store.Group) store.Group {
+	if c.groupRev == 0 && c.lostOverride == nil {
 		return static
 	}
-	return c.wasOverride.Over(static)
+	return c.overrideBefore.Over(static)
 }
 
 // notStatic returns why a group that is in groups/ as a whole cannot become static: its spec cannot
 // be expressed as an override.
-func notStatic(ch change) error {
+func notStatic(ch groupChange) error {
 	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, "+
 		"leasehold config apply again", ch.name, ch.name)
 	if ch.broken != nil {
 		return failure(Failed, next,
-			"group %s is in groups/ already (revision %d), with a spec that cannot be used: %s", ch.name, ch.was,
+			"group %s is in groups/ already (revision %d), with a spec that cannot be used: %s", ch.name, ch.groupRev,
 			joined(ch.broken))
 	}
 	var fields []string
@@ -193,32 +193,34 @@ func notStatic(ch change) error {
 	return failure(Failed, next,
 		"group %s is in groups/ already (revision %d), as a complete spec: only size, "+
 			"template.instance_type and vars of a static group can be overridden, and it has %s (REC-6); nothing was changed",
-		ch.name, ch.was, strings.Join(fields, ", "))
+		ch.name, ch.groupRev, strings.Join(fields, ", "))
 }
 
 // staticUnchanged reports whether static/ has the group already.
-func (c change) staticUnchanged() bool {
-	return c.static != nil && string(store.Encode(*c.static)) == string(store.Encode(*c.putStatic))
+func (c groupChange) staticUnchanged() bool {
+	return c.static != nil && string(store.Encode(*c.static)) == string(store.Encode(*c.staticAfter))
 }
 
 // pruned reports whether the group is deleted because it is missing from the files.
-func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil || !c.static.Deleting) }
+func (c groupChange) pruned() bool {
+	return c.staticAfter.Deleting && (c.static == nil || !c.static.Deleting)
+}
 
 // toConfirm returns what an operator must confirm; "" if nothing.
-func (c change) toConfirm() string {
+func (c groupChange) toConfirm() string {
 	switch {
 	case c.pruned():
 		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted permanently",
 			c.name, isAre(c.after.Size))
 	case c.shrinks():
-		return c.shrinking()
+		return c.describeShrinking()
 	default:
 		return ""
 	}
 }
 
 // became says what the command did with the group.
-func (c change) became(rev store.Revision) string {
+func (c groupChange) became(rev store.Revision) string {
 	switch {
 	case c.pruned():
 		return fmt.Sprintf("%s deleting rev %d", c.name, rev)
@@ -230,25 +232,25 @@ func (c change) became(rev store.Revision) string {
 }
 
 // dryRun shows what would change.
-func (c *ConfigApply) dryRun(s *Session, changes []change) error {
+func (c *ConfigApply) dryRun(inv *Invocation, changes []groupChange) error {
 	for _, ch := range changes {
 		switch {
 		case ch.staticUnchanged():
-			fmt.Fprintf(s.env.Stdout, "%s: unchanged, rev %d\n", ch.name, ch.staticWas)
+			fmt.Fprintf(inv.env.Stdout, "%s: unchanged, rev %d\n", ch.name, ch.staticRev)
 		case ch.pruned():
-			fmt.Fprintf(s.env.Stdout, "%s: rev %d, would be deleted\n", ch.name, ch.staticWas)
+			fmt.Fprintf(inv.env.Stdout, "%s: rev %d, would be deleted\n", ch.name, ch.staticRev)
 		case ch.isNew():
-			fmt.Fprintf(s.env.Stdout, "%s: new, there is no such group\n", ch.name)
+			fmt.Fprintf(inv.env.Stdout, "%s: new, there is no such group\n", ch.name)
 		default:
-			fmt.Fprintf(s.env.Stdout, "%s: rev %d\n", ch.name, ch.staticWas)
+			fmt.Fprintf(inv.env.Stdout, "%s: rev %d\n", ch.name, ch.staticRev)
 		}
-		if err := writeChanges(s, ch.static, *ch.putStatic); err != nil {
+		if err := writeChanges(inv, ch.static, *ch.staticAfter); err != nil {
 			return err
 		}
 		for _, w := range ch.after.Warnings() {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
-	fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+	fmt.Fprintln(inv.env.Stdout, "Nothing changed.")
 	return nil
 }

@@ -20,8 +20,8 @@ type ConfigSet struct {
 }
 
 // Run changes all named settings or none, if the shard's record is still as it was read.
-func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
-	shard, err := s.readShard(ctx)
+func (c *ConfigSet) Run(ctx context.Context, inv *Invocation) error {
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,33 +31,33 @@ func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
 	}
 	lines := settingChanges(before, after)
 	if len(lines) == 0 {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, shard.Modified)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %d\n", inv.flags.Shard, shard.Modified)
 		return nil
 	}
 	for _, line := range lines {
-		fmt.Fprintln(s.env.Stdout, line)
+		fmt.Fprintln(inv.env.Stdout, line)
 	}
 	if c.DryRun {
-		fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+		fmt.Fprintln(inv.env.Stdout, "Nothing changed.")
 		return nil
 	}
 	next := shard.Record
 	next.Settings = after
-	rev, err := s.writeShard(ctx, shard, next)
+	rev, err := inv.writeShard(ctx, shard, next)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", s.flags.Shard, rev)
-	return s.warnOfBudgets(ctx, before, after)
+	fmt.Fprintf(inv.env.Stdout, "%s changed rev %d\n", inv.flags.Shard, rev)
+	return inv.warnOfBudgets(ctx, before, after)
 }
 
 // warnOfBudgets warns of shared budgets that were set just now and that no group names. Their
 // groups may still come.
-func (s *Session) warnOfBudgets(ctx context.Context, before, after store.ShardSettings) error {
+func (inv *Invocation) warnOfBudgets(ctx context.Context, before, after store.ShardSettings) error {
 	if before.BudgetGroups == after.BudgetGroups {
 		return nil
 	}
-	groups, _, err := s.groups(ctx, s.keys(), 0)
+	groups, _, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Session) warnOfBudgets(ctx context.Context, before, after store.ShardSe
 	was := before.BudgetGroups.ByName()
 	for _, name := range slices.Sorted(maps.Keys(after.BudgetGroups.ByName())) {
 		if _, had := was[name]; !had && !slices.Contains(named, name) {
-			s.warn("budget_groups: no group names the budget_group %s%s", name, suggest.DidYouMean(name, named))
+			inv.warn("budget_groups: no group names the budget_group %s%s", name, suggest.DidYouMean(name, named))
 		}
 	}
 	return nil
@@ -131,34 +131,34 @@ func settingChanges(before, after store.ShardSettings) []string {
 }
 
 // noShard returns the error for a missing shard's record: it was never written, or it was lost.
-func (s *Session) noShard(ctx context.Context) error {
-	waits, err := s.waits(ctx)
+func (inv *Invocation) noShard(ctx context.Context) error {
+	waits, err := inv.waits(ctx)
 	if err != nil {
 		return err
 	}
 	if waits != nil {
 		return failure(NotFound, "leasehold status says how to restore it",
-			"shard %s was lost: its coordinators wait for it, with ID %s", s.flags.Shard, waits.ShardID)
+			"shard %s was lost: its coordinators wait for it, with ID %s", inv.flags.Shard, waits.ShardID)
 	}
-	replicas, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	replicas, err := inv.list(ctx, inv.keys().Of(store.KindReplicas), 0)
 	if err != nil {
 		return err
 	}
 	for _, kv := range replicas.KVs {
 		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil && r.Record.Waits.Restore {
 			return failure(NotFound, restoreNext, "there is no shard %s: this etcd was made for one from a backup",
-				s.flags.Shard)
+				inv.flags.Shard)
 		}
 	}
 	return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it",
-		s.flags.Shard)
+		inv.flags.Shard)
 }
 
 // readShard reads the shard's record, to change it.
-func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], error) {
-	kv, err := s.get(ctx, s.keys().Shard())
+func (inv *Invocation) readShard(ctx context.Context) (store.Versioned[store.Shard], error) {
+	kv, err := inv.get(ctx, inv.keys().Shard())
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Versioned[store.Shard]{}, s.noShard(ctx)
+		return store.Versioned[store.Shard]{}, inv.noShard(ctx)
 	}
 	if err != nil {
 		return store.Versioned[store.Shard]{}, err
@@ -167,23 +167,23 @@ func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], 
 	if err != nil {
 		return v, err
 	}
-	return v, s.checkBaseOf("the record of shard "+s.flags.Shard, v.Modified)
+	return v, inv.checkBaseOf("the record of shard "+inv.flags.Shard, v.Modified)
 }
 
 // writeShard writes the shard's record, if it is still as it was read.
-func (s *Session) writeShard(ctx context.Context, read store.Versioned[store.Shard], next store.Shard) (store.Revision,
-	error,
+func (inv *Invocation) writeShard(ctx context.Context, read store.Versioned[store.Shard], next store.Shard) (
+	store.Revision, error,
 ) {
-	rev, err := s.commit(ctx, "write shard", store.Txn{
+	rev, err := inv.commit(ctx, "write shard", store.Txn{
 		Conditions: []store.Condition{read.Unchanged()},
 		Writes:     []store.Write{store.Put(read.Key, store.Encode(next))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		if s.api != nil {
-			s.api.raced = true
+		if inv.api != nil {
+			inv.api.raced = true
 		}
 		return 0, failure(Conflict, "check leasehold status, then run the command again",
-			"shard %s: its record was changed in the meantime; nothing was written", s.flags.Shard)
+			"shard %s: its record was changed in the meantime; nothing was written", inv.flags.Shard)
 	}
 	return rev, err
 }

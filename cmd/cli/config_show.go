@@ -28,18 +28,18 @@ type configDocument struct {
 }
 
 // Run shows every value and its source.
-func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
-	shard, raw, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+func (c *ConfigShow) Run(ctx context.Context, inv *Invocation) error {
+	shard, raw, err := findRecord[store.Shard](ctx, inv, inv.keys().Shard())
 	if err != nil {
 		return err
 	}
-	groups, _, err := s.groups(ctx, s.keys(), 0)
+	groups, _, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return err
 	}
 	groups = slices.DeleteFunc(groups, func(g group) bool { return !g.IsStatic() })
 	doc := configDocument{
-		Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(),
+		Program: inv.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(),
 		Known: shardSettings(shard.Record.Settings), Static: []json.RawMessage{}, Beside: []json.RawMessage{},
 	}
 	for _, g := range groups {
@@ -48,21 +48,21 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 			doc.Beside = append(doc.Beside, asJSON(g.Stored.Value))
 		}
 	}
-	if done, err := s.records(doc); done {
+	if done, err := inv.records(doc); done {
 		return err
 	}
-	scr := s.screen()
+	scr := inv.screen()
 	fmt.Fprintln(scr.W, "this program")
 	t := output.Table{Indent: "  ", Columns: []output.Column{
 		{Title: "SETTING"}, {Title: "VALUE", Cut: true}, {Title: "FROM", Cut: true},
 	}}
-	for _, v := range s.settings {
+	for _, v := range inv.settings {
 		t.Add(v.Name, orDash(v.Value), v.From)
 	}
-	if err := t.Write(scr, s.wide()); err != nil {
+	if err := t.Write(scr, inv.wide()); err != nil {
 		return err
 	}
-	if err := showShardSettings(scr, s.flags.Shard, shard); err != nil {
+	if err := showShardSettings(scr, inv.flags.Shard, shard); err != nil {
 		return err
 	}
 	return showStatic(scr, groups)

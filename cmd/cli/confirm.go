@@ -12,11 +12,11 @@ import (
 type act struct{ group, what string }
 
 // confirmAll is confirm for several acts. Without a terminal it names all that are not confirmed.
-func (s *Session) confirmAll(ctx context.Context, given []string, acts []act) error {
+func (inv *Invocation) confirmAll(ctx context.Context, given []string, acts []act) error {
 	acts = slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return slices.Contains(given, a.group) })
-	if len(acts) < 2 || s.env.StdinTerminal {
+	if len(acts) < 2 || inv.env.StdinTerminal {
 		for _, a := range acts {
-			if err := s.confirm(ctx, nil, a.group, a.what); err != nil {
+			if err := inv.confirm(ctx, nil, a.group, a.what); err != nil {
 				return err
 			}
 		}
@@ -32,28 +32,28 @@ func (s *Session) confirmAll(ctx context.Context, given []string, acts []act) er
 
 // confirm makes sure that an action that removes machines is intended: by --confirm=NAME, or by the
 // name typed on a terminal. Without a terminal it does not ask, and refuses the action.
-func (s *Session) confirm(ctx context.Context, given []string, name, act string) error {
+func (inv *Invocation) confirm(ctx context.Context, given []string, name, act string) error {
 	if slices.Contains(given, name) {
 		return nil
 	}
-	if s.api != nil {
+	if inv.api != nil {
 		return unconfirmed(name, act)
 	}
 	if len(given) > 0 {
 		return failure(Usage, "run the same command with --confirm="+name,
 			"%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)
 	}
-	if !s.env.StdinTerminal {
+	if !inv.env.StdinTerminal {
 		return failure(Usage, "run the same command with --confirm="+name,
 			"%s: this must be confirmed, and there is no terminal to ask on; nothing was changed", act)
 	}
-	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
-	if s.answers == nil {
-		s.answers = bufio.NewReader(s.env.Stdin)
+	fmt.Fprintf(inv.env.Stderr, "%s\ntype %s to continue: ", act, name)
+	if inv.answers == nil {
+		inv.answers = bufio.NewReader(inv.env.Stdin)
 	}
 	typed := make(chan string, 1)
 	go func() { // outlives this call only if ctx ends before input: a terminal read cannot be canceled
-		line, _ := s.answers.ReadString('\n') // an incomplete line is not the name
+		line, _ := inv.answers.ReadString('\n') // an incomplete line is not the name
 		typed <- strings.TrimSpace(line)
 	}()
 	select {

@@ -52,31 +52,31 @@ const (
 )
 
 // Run ends the machine and follows what happens.
-func (c *DrillMachine) Run(ctx context.Context, s *Session) error {
-	return c.run(ctx, s, store.RequestDrill, drilledMachine)
+func (c *DrillMachine) Run(ctx context.Context, inv *Invocation) error {
+	return c.run(ctx, inv, store.RequestDrill, drilledMachine)
 }
 
 // Run kills the agent and follows what happens.
-func (c *DrillAgent) Run(ctx context.Context, s *Session) error {
-	return c.run(ctx, s, store.RequestDrillAgent, drilledAgent)
+func (c *DrillAgent) Run(ctx context.Context, inv *Invocation) error {
+	return c.run(ctx, inv, store.RequestDrillAgent, drilledAgent)
 }
 
 // Run kills the workload and follows what happens.
-func (c *DrillWorkload) Run(ctx context.Context, s *Session) error {
-	return c.run(ctx, s, store.RequestDrillWorkload, drilledWorkload)
+func (c *DrillWorkload) Run(ctx context.Context, inv *Invocation) error {
+	return c.run(ctx, inv, store.RequestDrillWorkload, drilledWorkload)
 }
 
-func (c *drillOne) run(ctx context.Context, s *Session, kind store.RequestKind, what string) error {
-	d, err := c.drill(ctx, s, kind, what)
+func (c *drillOne) run(ctx context.Context, inv *Invocation, kind store.RequestKind, what string) error {
+	d, err := c.drill(ctx, inv, kind, what)
 	if err != nil {
 		return err
 	}
-	return s.drill(ctx, d, c.Confirm)
+	return inv.drill(ctx, d, c.Confirm)
 }
 
 // drill returns the drill that the command asks for.
-func (c *drillOne) drill(ctx context.Context, s *Session, kind store.RequestKind, what string) (drill, error) {
-	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool {
+func (c *drillOne) drill(ctx context.Context, inv *Invocation, kind store.RequestKind, what string) (drill, error) {
+	g, targets, err := inv.drillTargets(ctx, c.Group, func(i store.Instance) bool {
 		return c.Instance == "" || i.ID == c.Instance
 	})
 	if err != nil {
@@ -87,21 +87,21 @@ func (c *drillOne) drill(ctx context.Context, s *Session, kind store.RequestKind
 			"group %s has no running instance%s", c.Group,
 			prefixed(" ", c.Instance))
 	}
-	return drill{g, s.request(kind, "", targets[0].ID), targets[:1], what}, nil
+	return drill{g, inv.request(kind, "", targets[0].ID), targets[:1], what}, nil
 }
 
 // Run ends the machines and follows what happens.
-func (c *DrillZone) Run(ctx context.Context, s *Session) error {
-	d, err := c.drill(ctx, s)
+func (c *DrillZone) Run(ctx context.Context, inv *Invocation) error {
+	d, err := c.drill(ctx, inv)
 	if err != nil {
 		return err
 	}
-	return s.drill(ctx, d, c.Confirm)
+	return inv.drill(ctx, d, c.Confirm)
 }
 
 // drill returns the drill that the command asks for.
-func (c *DrillZone) drill(ctx context.Context, s *Session) (drill, error) {
-	g, targets, err := s.drillTargets(ctx, c.Group, func(i store.Instance) bool { return i.Zone == c.Zone })
+func (c *DrillZone) drill(ctx context.Context, inv *Invocation) (drill, error) {
+	g, targets, err := inv.drillTargets(ctx, c.Group, func(i store.Instance) bool { return i.Zone == c.Zone })
 	if err != nil {
 		return drill{}, err
 	}
@@ -109,7 +109,7 @@ func (c *DrillZone) drill(ctx context.Context, s *Session) (drill, error) {
 		return drill{}, failureRun(NotFound, "leasehold instance list "+c.Group,
 			"group %s has no running instance in zone %s", c.Group, c.Zone)
 	}
-	r := s.request(store.RequestDrill, c.Group, "")
+	r := inv.request(store.RequestDrill, c.Group, "")
 	r.Zone = c.Zone
 	return drill{g, r, targets, machinesAre(len(targets)) + " ended by its provider"}, nil
 }
@@ -122,14 +122,14 @@ func prefixed(prefix, word string) string {
 }
 
 // drillTargets returns the wanted running instances, oldest first.
-func (s *Session) drillTargets(ctx context.Context, name string, wanted func(store.Instance) bool) (group,
+func (inv *Invocation) drillTargets(ctx context.Context, name string, wanted func(store.Instance) bool) (group,
 	[]store.Instance, error,
 ) {
-	g, err := s.group(ctx, name)
+	g, err := inv.group(ctx, name)
 	if err != nil {
 		return g, nil, err
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindInstances)+name+"-", 0)
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindInstances)+name+"-", 0)
 	if err != nil {
 		return g, nil, err
 	}
@@ -156,11 +156,11 @@ type drill struct {
 }
 
 // orderDrill orders the failure.
-func (s *Session) orderDrill(ctx context.Context, d drill, given []string) error {
-	if err := s.checkBaseOf("group "+d.group.Name, d.group.Revision()); err != nil {
+func (inv *Invocation) orderDrill(ctx context.Context, d drill, given []string) error {
+	if err := inv.checkBaseOf("group "+d.group.Name, d.group.Revision()); err != nil {
 		return err
 	}
-	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	leaders, err := inv.list(ctx, inv.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
 	}
@@ -173,20 +173,20 @@ func (s *Session) orderDrill(ctx context.Context, d drill, given []string) error
 		ids = append(ids, i.ID)
 	}
 	what := fmt.Sprintf("drill in group %s: %s, without warning: %s", d.group.Name, d.what, someOf(ids))
-	if err := s.confirm(ctx, given, d.group.Name, what); err != nil {
+	if err := inv.confirm(ctx, given, d.group.Name, what); err != nil {
 		return err
 	}
-	return s.leave(ctx, d.request, []store.Condition{store.Exists(s.keys().Instance(ids[0]))},
+	return inv.leave(ctx, d.request, []store.Condition{store.Exists(inv.keys().Instance(ids[0]))},
 		"instance "+ids[0]+" is gone")
 }
 
 // drill orders the failure, follows it, and compares it with what was promised.
-func (s *Session) drill(ctx context.Context, d drill, given []string) error {
-	if err := s.orderDrill(ctx, d, given); err != nil {
+func (inv *Invocation) drill(ctx context.Context, d drill, given []string) error {
+	if err := inv.orderDrill(ctx, d, given); err != nil {
 		return err
 	}
-	g, begun := d.group, s.env.Now()
-	seen, err := s.followDrill(ctx, g.Name, d.request.ID, begun)
+	g, begun := d.group, inv.env.Now()
+	seen, err := inv.followDrill(ctx, g.Name, d.request.ID, begun)
 	if err != nil {
 		return err
 	}
@@ -195,13 +195,15 @@ func (s *Session) drill(ctx context.Context, d drill, given []string) error {
 			"group %s could not tolerate it: %s; nothing was done", g.Name,
 			seen.Refused)
 	}
-	return s.showDrill(ctx, g, seen)
+	return inv.showDrill(ctx, g, seen)
 }
 
 // followDrill follows the journal until the drill is over.
-func (s *Session) followDrill(ctx context.Context, group, order string, begun time.Time) (review.DrillSeen, error) {
-	limit := s.waitLimit()
-	keys := s.keys()
+func (inv *Invocation) followDrill(ctx context.Context, group, order string, begun time.Time) (
+	review.DrillSeen, error,
+) {
+	limit := inv.waitLimit()
+	keys := inv.keys()
 	f := drillFollower{group: group, changed: make(chan struct{}, 1), entries: map[string]store.JournalEntry{}}
 	var prefixes []string
 	end := begun.Add(limit + clocksAhead)
@@ -211,18 +213,18 @@ func (s *Session) followDrill(ctx context.Context, group, order string, begun ti
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	follower.Go(func() {
-		_ = store.Follow(following, s.st, keys.Prefix(), prefixes, &f) // it ends only with its context
+		_ = store.Follow(following, inv.st, keys.Prefix(), prefixes, &f) // it ends only with its context
 	})
 	defer follower.Wait()
 	defer stop()
-	s.note("ordered %s; following it for at most %s", order, output.Span(limit))
+	inv.note("ordered %s; following it for at most %s", order, output.Span(limit))
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	shown := 0
 	for {
 		seen := review.SeenOfDrill(f.all(), order)
 		for lines := drillLines(seen); shown < len(lines); shown++ {
-			s.note("%s", lines[shown])
+			inv.note("%s", lines[shown])
 		}
 		if seen.Over() {
 			return seen, nil
@@ -320,15 +322,15 @@ func (f *drillFollower) all() []store.JournalEntry {
 }
 
 // showDrill shows what was promised beside what happened.
-func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen) error {
-	blamed, err := s.blamedIn(ctx, g.Name, seen)
+func (inv *Invocation) showDrill(ctx context.Context, g group, seen review.DrillSeen) error {
+	blamed, err := inv.blamedIn(ctx, g.Name, seen)
 	if err != nil {
 		return err
 	}
 	lines := seen.Promises(g.Spec, blamed)
-	done, err := s.records(map[string]any{"group": g.Name, "promises": lines, "seen": seen})
+	done, err := inv.records(map[string]any{"group": g.Name, "promises": lines, "seen": seen})
 	if err == nil && !done {
-		err = s.promiseTable(lines)
+		err = inv.promiseTable(lines)
 	}
 	if err != nil || !slices.ContainsFunc(lines, func(p review.Promise) bool { return !p.Kept }) {
 		return err
@@ -336,7 +338,7 @@ func (s *Session) showDrill(ctx context.Context, g group, seen review.DrillSeen)
 	return failureRun(Failed, "leasehold explain "+g.Name, "the drill has shown something else than what was promised")
 }
 
-func (s *Session) promiseTable(lines []review.Promise) error {
+func (inv *Invocation) promiseTable(lines []review.Promise) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "WHAT"}, {Title: "PROMISED", Cut: true}, {Title: "SEEN"}, {Title: "KEPT"},
 	}}
@@ -347,12 +349,12 @@ func (s *Session) promiseTable(lines []review.Promise) error {
 		}
 		t.Add(p.What, p.Promised, p.Seen, kept)
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }
 
 // blamedIn returns the slots that count a failure of a drilled instance.
-func (s *Session) blamedIn(ctx context.Context, name string, seen review.DrillSeen) (blamed []string, err error) {
-	listing, err := s.list(ctx, s.keys().Of(store.KindSlots)+name+"/", 0)
+func (inv *Invocation) blamedIn(ctx context.Context, name string, seen review.DrillSeen) (blamed []string, err error) {
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindSlots)+name+"/", 0)
 	if err != nil {
 		return nil, err
 	}

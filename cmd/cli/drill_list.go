@@ -41,11 +41,11 @@ func (d *listedDrill) kept() string {
 }
 
 // Run reads the drills from the journal and shows them.
-func (c *DrillList) Run(ctx context.Context, s *Session) error {
+func (c *DrillList) Run(ctx context.Context, inv *Invocation) error {
 	if c.Since <= 0 {
 		return failure(Usage, "leasehold drill list --since 7d", "--since: must be more than 0")
 	}
-	kvs, _, err := s.journal(ctx, s.env.Now().Add(-time.Duration(c.Since)))
+	kvs, _, err := inv.journal(ctx, inv.env.Now().Add(-time.Duration(c.Since)))
 	if err != nil {
 		return err
 	}
@@ -62,15 +62,15 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 		if len(drills) == 0 {
 			continue
 		}
-		g, err := s.group(ctx, name)
+		g, err := inv.group(ctx, name)
 		if err != nil {
-			s.note("%s: its promises are no longer known: %s", name, err)
+			inv.note("%s: its promises are no longer known: %s", name, err)
 			continue
 		}
 		for _, seen := range drills {
 			promises := []review.Promise{}
 			if seen.Over() && seen.Refused == "" {
-				blamed, err := s.blamedIn(ctx, name, seen)
+				blamed, err := inv.blamedIn(ctx, name, seen)
 				if err != nil {
 					return err
 				}
@@ -83,36 +83,36 @@ func (c *DrillList) Run(ctx context.Context, s *Session) error {
 		return cmp.Or(b.Seen.At.Compare(a.Seen.At), cmp.Compare(a.Group, b.Group))
 	})
 	if len(of) == 0 && c.Group != "" {
-		if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
+		if err := inv.knownGroup(ctx, []string{inv.flags.Shard}, c.Group); err != nil {
 			return err
 		}
 	}
-	if done, err := s.records(all); done {
+	if done, err := inv.records(all); done {
 		return err
 	}
 	if len(all) == 0 {
-		s.note("there was no drill in this time")
+		inv.note("there was no drill in this time")
 		return nil
 	}
-	return c.write(s, all)
+	return c.write(inv, all)
 }
 
-func (c *DrillList) write(s *Session, all []listedDrill) error {
-	zone := s.env.Now().Location()
+func (c *DrillList) write(inv *Invocation, all []listedDrill) error {
+	zone := inv.env.Now().Location()
 	if c.Group != "" {
 		for _, d := range all {
-			fmt.Fprintf(s.screen().W, "%s  %s, by %s\n", d.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
+			fmt.Fprintf(inv.screen().W, "%s  %s, by %s\n", d.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
 				reason.OneLine(d.Seen.Target()), d.Seen.By)
 			switch d.Outcome {
 			case review.OutcomeRefused:
-				fmt.Fprintf(s.screen().W, "refused: %s\n", d.Seen.Refused)
+				fmt.Fprintf(inv.screen().W, "refused: %s\n", d.Seen.Refused)
 				continue
 			case review.OutcomeOpen:
-				fmt.Fprintln(s.screen().W, "it goes on")
+				fmt.Fprintln(inv.screen().W, "it goes on")
 				continue
 			default:
 			}
-			if err := s.promiseTable(d.Promises); err != nil {
+			if err := inv.promiseTable(d.Promises); err != nil {
 				return err
 			}
 		}
@@ -141,5 +141,5 @@ func (c *DrillList) write(s *Session, all []listedDrill) error {
 		t.Add(d.Seen.At.In(zone).Format("2006-01-02 15:04:05"), d.Group, reason.OneLine(d.Seen.Target()), d.Seen.By,
 			someOf(ids), served, d.kept())
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }

@@ -21,11 +21,11 @@ type dryRunDocument struct {
 }
 
 // dryRun shows each change field by field and what would follow. It writes nothing.
-func (s *Session) dryRun(ctx context.Context, changes []change, files Files) error {
+func (inv *Invocation) dryRun(ctx context.Context, changes []groupChange, files Files) error {
 	doc := dryRunDocument{Groups: []foreseenChange{}}
 	differs, refused := false, false
 	for _, ch := range changes {
-		f, err := s.foreseeChange(ctx, ch)
+		f, err := inv.foreseeChange(ctx, ch)
 		if err != nil {
 			return err
 		}
@@ -34,36 +34,36 @@ func (s *Session) dryRun(ctx context.Context, changes []change, files Files) err
 		refused = refused || f.Refused != ""
 	}
 	if differs && !refused {
-		doc.Apply = s.applyCommand(changes, files)
+		doc.Apply = inv.applyCommand(changes, files)
 	}
-	if done, err := s.records(doc); done {
+	if done, err := inv.records(doc); done {
 		return err
 	}
 	for i, ch := range changes {
-		if err := s.writeDryRun(ch, doc.Groups[i]); err != nil {
+		if err := inv.writeDryRun(ch, doc.Groups[i]); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+	fmt.Fprintln(inv.env.Stdout, "Nothing changed.")
 	switch {
 	case doc.Apply == "":
 	case len(changes) == 1:
-		fmt.Fprintf(s.env.Stdout, "apply exactly this: %s\n", doc.Apply)
+		fmt.Fprintf(inv.env.Stdout, "apply exactly this: %s\n", doc.Apply)
 	default:
-		fmt.Fprintf(s.env.Stdout, "apply it: %s\n", doc.Apply)
+		fmt.Fprintf(inv.env.Stdout, "apply it: %s\n", doc.Apply)
 	}
 	return nil
 }
 
 // applyCommand returns the command that applies what a dry run has shown: for one group exactly
 // that, or nothing.
-func (s *Session) applyCommand(changes []change, files Files) string {
+func (inv *Invocation) applyCommand(changes []groupChange, files Files) string {
 	command := "leasehold group apply " + files.flags()
 	if len(changes) == 1 {
 		command += fmt.Sprintf(" --if-revision %d", changes[0].rev())
 	}
-	if s.flags.Shard != "default" {
-		command += " --shard=" + shellWord(s.flags.Shard)
+	if inv.flags.Shard != "default" {
+		command += " --shard=" + shellWord(inv.flags.Shard)
 	}
 	for _, ch := range changes {
 		if ch.shrinks() {
@@ -74,15 +74,15 @@ func (s *Session) applyCommand(changes []change, files Files) string {
 }
 
 // dryRunOne shows one change, the revision on which it was computed, and what would follow.
-func (s *Session) dryRunOne(ctx context.Context, ch change) error {
-	f, err := s.foreseeChange(ctx, ch)
+func (inv *Invocation) dryRunOne(ctx context.Context, ch groupChange) error {
+	f, err := inv.foreseeChange(ctx, ch)
 	if err != nil {
 		return err
 	}
-	return s.writeDryRun(ch, f)
+	return inv.writeDryRun(ch, f)
 }
 
-func (s *Session) writeDryRun(ch change, f foreseenChange) error {
+func (inv *Invocation) writeDryRun(ch groupChange, f foreseenChange) error {
 	head := fmt.Sprintf("%s: spec rev %d, state rev %d", ch.name, ch.rev(), f.Cache)
 	switch {
 	case ch.isNew():
@@ -90,9 +90,9 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 	case ch.unchanged():
 		head = fmt.Sprintf("%s: unchanged, spec rev %d, state rev %d", ch.name, ch.rev(), f.Cache)
 	}
-	fmt.Fprintln(s.env.Stdout, head)
+	fmt.Fprintln(inv.env.Stdout, head)
 	shown := groupdiff.Between(ch.before, ch.after)
-	if ch.isNew() && !s.wide() {
+	if ch.isNew() && !inv.wide() {
 		usual := store.DefaultGroup()
 		usual.Complete()
 		shown = groupdiff.Between(&usual, ch.after)
@@ -100,22 +100,22 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 			shown[i].Old = "" // no instance exists yet
 		}
 	}
-	if err := writeForced(s, shown, f.forces()); err != nil {
+	if err := writeForced(inv, shown, f.forces()); err != nil {
 		return err
 	}
-	if ch.isNew() && !s.wide() {
-		fmt.Fprintln(s.env.Stdout,
-			s.screen().Dim("  other fields have their defaults (docs/group-file.md); -o wide shows them"))
+	if ch.isNew() && !inv.wide() {
+		fmt.Fprintln(inv.env.Stdout,
+			inv.screen().Dim("  other fields have their defaults (docs/group-file.md); -o wide shows them"))
 	}
 	for _, w := range f.Warnings {
-		s.warn("%s: %s", ch.name, w)
+		inv.warn("%s: %s", ch.name, w)
 	}
-	_, err := io.WriteString(s.env.Stdout, f.text(s.screen()))
+	_, err := io.WriteString(inv.env.Stdout, f.text(inv.screen()))
 	return err
 }
 
 // writeChanges shows the fields that differ, aligned, and what each does to existing instances.
-func writeChanges(s *Session, before *store.Group, after store.Group) error {
+func writeChanges(inv *Invocation, before *store.Group, after store.Group) error {
 	changes := groupdiff.Between(before, after)
 	forces := map[string]string{}
 	for _, c := range changes {
@@ -123,17 +123,17 @@ func writeChanges(s *Session, before *store.Group, after store.Group) error {
 			forces[c.Path] = forcedWords(c.Path, forcedBy(c.Path, *before, after))
 		}
 	}
-	return writeForced(s, changes, forces)
+	return writeForced(inv, changes, forces)
 }
 
 // writeForced shows the fields that differ, aligned, and what they force.
-func writeForced(s *Session, changes []groupdiff.Change, forces map[string]string) error {
+func writeForced(inv *Invocation, changes []groupdiff.Change, forces map[string]string) error {
 	width := 0
 	for _, c := range changes {
 		width = max(width, len(c.Path))
 	}
 	var b strings.Builder
-	scr := s.screen()
+	scr := inv.screen()
 	for _, c := range changes {
 		sign := c.Sign()
 		switch sign {
@@ -150,7 +150,7 @@ func writeForced(s *Session, changes []groupdiff.Change, forces map[string]strin
 		}
 		b.WriteByte('\n')
 	}
-	_, err := io.WriteString(s.env.Stdout, b.String())
+	_, err := io.WriteString(inv.env.Stdout, b.String())
 	return err
 }
 

@@ -40,7 +40,7 @@ type fieldChange struct {
 
 // foreseeChange computes the effects of a change, with the coordinator's own planner on the present
 // records. What only a coordinator knows is assumed to be in order.
-func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange, error) {
+func (inv *Invocation) foreseeChange(ctx context.Context, ch groupChange) (foreseenChange, error) {
 	f := foreseenChange{
 		Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{},
 		Warnings: ch.after.Warnings(),
@@ -52,16 +52,16 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 		}
 		f.Changes = append(f.Changes, field)
 	}
-	listing, err := s.recordsOf(ctx, ch.name)
+	listing, err := inv.recordsOf(ctx, ch.name)
 	if err != nil {
 		return f, err
 	}
 	f.Cache = listing.Revision
 	var edits []store.Write
 	if !ch.unchanged() {
-		edits = []store.Write{store.Put(s.keys().Group(ch.name), ch.value())}
+		edits = []store.Write{store.Put(inv.keys().Group(ch.name), ch.value())}
 	}
-	world, err := s.foresee(ctx, ch.name, listing, edits)
+	world, err := inv.foresee(ctx, ch.name, listing, edits)
 	if err != nil {
 		return f, err
 	}

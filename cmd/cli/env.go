@@ -87,28 +87,28 @@ const (
 	waitTimeout    = 10 * time.Minute
 )
 
-func (s *Session) screen() output.Screen {
-	width := s.env.Columns
+func (inv *Invocation) screen() output.Screen {
+	width := inv.env.Columns
 	if width <= 0 {
 		width = output.LineWidth
 	}
 	return output.Screen{
-		W: s.env.Stdout, Terminal: s.env.StdoutTerminal,
-		Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor, Width: width,
+		W: inv.env.Stdout, Terminal: inv.env.StdoutTerminal,
+		Colour: inv.env.StdoutTerminal && inv.env.Colour && !inv.flags.NoColor, Width: width,
 	}
 }
 
 // aside returns the writer for progress and warnings.
-func (s *Session) aside() output.Screen {
+func (inv *Invocation) aside() output.Screen {
 	return output.Screen{
-		W: s.env.Stderr, Terminal: s.env.StderrTerminal,
-		Colour: s.env.StderrTerminal && s.env.Colour && !s.flags.NoColor,
+		W: inv.env.Stderr, Terminal: inv.env.StderrTerminal,
+		Colour: inv.env.StderrTerminal && inv.env.Colour && !inv.flags.NoColor,
 	}
 }
 
-func (s *Session) wide() bool { return s.flags.Output == "wide" }
+func (inv *Invocation) wide() bool { return inv.flags.Output == "wide" }
 
 // records prints the result as JSON or YAML if --output asks for that.
-func (s *Session) records(document any) (done bool, err error) {
-	return output.Document(s.env.Stdout, s.flags.Output, document)
+func (inv *Invocation) records(document any) (done bool, err error) {
+	return output.Document(inv.env.Stdout, inv.flags.Output, document)
 }

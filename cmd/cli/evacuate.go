@@ -19,73 +19,73 @@ type Evacuate struct {
 
 // Run orders the evacuation of the zone: its instances are replaced elsewhere, and no new ones are
 // created there until --end.
-func (c *Evacuate) Run(ctx context.Context, s *Session) error {
+func (c *Evacuate) Run(ctx context.Context, inv *Invocation) error {
 	if strings.TrimSpace(c.Zone) == "" {
 		return failureRun(Usage, "leasehold evacuate --help",
 			"zone: %q: must be the name of a zone, as leasehold instance list shows it", c.Zone)
 	}
-	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+	shard, _, err := findRecord[store.Shard](ctx, inv, inv.keys().Shard())
 	if err != nil {
 		return err
 	}
 	if !shard.Present() {
 		return failureRun(NotFound, "leasehold status --all-shards",
-			"there is no shard %s: no coordinator has ever served it", s.flags.Shard)
+			"there is no shard %s: no coordinator has ever served it", inv.flags.Shard)
 	}
-	if err := s.checkBaseOf("the record of shard "+s.flags.Shard, shard.Modified); err != nil {
+	if err := inv.checkBaseOf("the record of shard "+inv.flags.Shard, shard.Modified); err != nil {
 		return err
 	}
 	evacuation, evacuated := shard.Record.Evacuated[c.Zone]
 	if c.End {
-		return c.end(ctx, s, shard, evacuated)
+		return c.end(ctx, inv, shard, evacuated)
 	}
-	returns, err := s.pending(ctx, store.RequestReturn, c.Zone)
+	returns, err := inv.pending(ctx, store.RequestReturn, c.Zone)
 	if err != nil {
 		return err
 	}
 	if evacuated && !returns {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged: already evacuated by %s\n", c.Zone, evacuation.By)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged: already evacuated by %s\n", c.Zone, evacuation.By)
 		return nil
 	}
-	there, wants, err := s.inZone(ctx, c.Zone)
+	there, wants, err := inv.inZone(ctx, c.Zone)
 	if err != nil {
 		return err
 	}
 	if there == "" && !wants {
-		s.warn("no instance is in a zone %q, and no group names it: check the spelling", c.Zone)
+		inv.warn("no instance is in a zone %q, and no group names it: check the spelling", c.Zone)
 	}
 	if there == "" {
 		there = "it has no instances now"
 	}
 	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and removed (%s), "+
 		"and no new ones are created there", c.Zone, there)
-	if err := s.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
 		return err
 	}
-	return c.order(ctx, s, store.RequestEvacuate, shard,
+	return c.order(ctx, inv, store.RequestEvacuate, shard,
 		fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until "+
 			"leasehold evacuate %s --end", there, c.Zone))
 }
 
 // end orders the end of the evacuation.
-func (c *Evacuate) end(ctx context.Context, s *Session, shard store.Versioned[store.Shard], evacuated bool) error {
+func (c *Evacuate) end(ctx context.Context, inv *Invocation, shard store.Versioned[store.Shard], evacuated bool) error {
 	if !evacuated {
-		pending, err := s.pending(ctx, store.RequestEvacuate, c.Zone)
+		pending, err := inv.pending(ctx, store.RequestEvacuate, c.Zone)
 		if err != nil {
 			return err
 		}
 		if !pending {
-			fmt.Fprintf(s.env.Stdout, "%s unchanged: it is not evacuated\n", c.Zone)
+			fmt.Fprintf(inv.env.Stdout, "%s unchanged: it is not evacuated\n", c.Zone)
 			return nil
 		}
 	}
-	return c.order(ctx, s, store.RequestReturn, shard,
+	return c.order(ctx, inv, store.RequestReturn, shard,
 		"instances may be created there again; those that were replaced do not move back")
 }
 
 // pending reports whether an order about the zone still waits for a leader.
-func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone string) (bool, error) {
-	listing, err := s.list(ctx, s.keys().Of(store.KindRequests), 0)
+func (inv *Invocation) pending(ctx context.Context, kind store.RequestKind, zone string) (bool, error) {
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindRequests), 0)
 	if err != nil {
 		return false, err
 	}
@@ -95,22 +95,22 @@ func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone stri
 	}), nil
 }
 
-func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind, shard store.Versioned[store.Shard],
-	effect string,
+func (c *Evacuate) order(ctx context.Context, inv *Invocation, kind store.RequestKind,
+	shard store.Versioned[store.Shard], effect string,
 ) error {
-	r := s.request(kind, "", "")
+	r := inv.request(kind, "", "")
 	r.Zone = c.Zone
-	if err := s.leave(ctx, r, []store.Condition{s.ordersOn(shard.Key, shard.Modified)},
-		"shard "+s.flags.Shard+" was removed in the meantime"); err != nil {
+	if err := inv.leave(ctx, r, []store.Condition{inv.ordersOn(shard.Key, shard.Modified)},
+		"shard "+inv.flags.Shard+" was removed in the meantime"); err != nil {
 		return err
 	}
-	return s.ordered(ctx, r, c.Zone, effect)
+	return inv.ordered(ctx, r, c.Zone, effect)
 }
 
 // inZone returns how many instances of which groups are in a zone; "" if none. wants reports
 // whether a group names the zone.
-func (s *Session) inZone(ctx context.Context, zone string) (there string, wants bool, err error) {
-	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), 0)
+func (inv *Invocation) inZone(ctx context.Context, zone string) (there string, wants bool, err error) {
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindInstances), 0)
 	if err != nil {
 		return "", false, err
 	}
@@ -118,7 +118,7 @@ func (s *Session) inZone(ctx context.Context, zone string) (there string, wants 
 	if err != nil {
 		return "", false, err
 	}
-	groups, _, err := s.groups(ctx, s.keys(), listing.Revision)
+	groups, _, err := inv.groups(ctx, inv.keys(), listing.Revision)
 	if err != nil {
 		return "", false, err
 	}

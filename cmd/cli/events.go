@@ -22,14 +22,14 @@ type Events struct {
 }
 
 // Run shows the journal, the oldest first.
-func (c *Events) Run(ctx context.Context, s *Session) error {
-	if c.Follow && s.flags.Output == "yaml" {
+func (c *Events) Run(ctx context.Context, inv *Invocation) error {
+	if c.Follow && inv.flags.Output == "yaml" {
 		return failure(Usage, "leasehold events --follow -o json, which writes one record in each line",
 			"--follow has no end, so it cannot be one YAML document")
 	}
 	back := time.Duration(c.Since)
-	since := s.env.Now().Add(-back)
-	entries, at, err := s.journal(ctx, since)
+	since := inv.env.Now().Add(-back)
+	entries, at, err := inv.journal(ctx, since)
 	if err != nil {
 		return err
 	}
@@ -44,37 +44,39 @@ func (c *Events) Run(ctx context.Context, s *Session) error {
 		ofGroup, ofInstance = ofGroup || e.Record.Group == c.Group, ofInstance || e.Record.Instance == c.Instance
 		if c.concerns(e.Record) {
 			raw = append(raw, asJSON(kv.Value))
-			lines = append(lines, eventLine(s.screen(), e.Record, s.env.Now(), s.wide()))
+			lines = append(lines, eventLine(inv.screen(), e.Record, inv.env.Now(), inv.wide()))
 		}
 	}
 	if c.Group != "" && !ofGroup {
-		if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
+		if err := inv.knownGroup(ctx, []string{inv.flags.Shard}, c.Group); err != nil {
 			return err
 		}
 	}
 	if c.Instance != "" && !ofInstance {
-		if err := s.knownInstance(ctx, c.Instance, back); err != nil {
+		if err := inv.knownInstance(ctx, c.Instance, back); err != nil {
 			return err
 		}
 	}
 	if c.Follow {
-		return c.follow(ctx, s, raw, lines, at)
+		return c.follow(ctx, inv, raw, lines, at)
 	}
-	if done, err := s.records(raw); done {
+	if done, err := inv.records(raw); done {
 		return err
 	}
 	if len(lines) == 0 {
-		s.note("nothing happened in the last %s", output.Span(back))
+		inv.note("nothing happened in the last %s", output.Span(back))
 	}
-	_, err = io.WriteString(s.env.Stdout, strings.Join(lines, ""))
+	_, err = io.WriteString(inv.env.Stdout, strings.Join(lines, ""))
 	return err
 }
 
 // journal reads the entries since a time, and returns the revision.
-func (s *Session) journal(ctx context.Context, since time.Time) (entries []store.KV, at store.Revision, err error) {
+func (inv *Invocation) journal(ctx context.Context, since time.Time) (
+	entries []store.KV, at store.Revision, err error,
+) {
 	err = atOneRevision(0, func() error {
 		entries = nil
-		return s.parts(ctx, s.keys().Of(store.KindEvents), s.keys().EventsFrom(since), 0, 0,
+		return inv.parts(ctx, inv.keys().Of(store.KindEvents), inv.keys().EventsFrom(since), 0, 0,
 			func(part store.Part) bool {
 				entries, at = append(entries, part.KVs...), part.Revision
 				return true

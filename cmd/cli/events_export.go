@@ -20,50 +20,50 @@ type EventsExport struct {
 }
 
 // Run writes the file as it reads, so that it needs little memory.
-func (c *EventsExport) Run(ctx context.Context, s *Session) error {
+func (c *EventsExport) Run(ctx context.Context, inv *Invocation) error {
 	if c.Since <= 0 {
 		return failure(Usage, "leasehold events export --since 30d > FILE", "--since: must be more than 0")
 	}
-	if s.env.StdoutTerminal {
+	if inv.env.StdoutTerminal {
 		return failure(Usage, "leasehold events export --since 30d > FILE",
 			"the file goes to standard output, which is a terminal")
 	}
-	shard, err := s.readShard(ctx)
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
 	}
-	begins, err := s.pastBegins(ctx, shard.Record)
+	begins, err := inv.pastBegins(ctx, shard.Record)
 	if err != nil {
 		return err
 	}
-	now := s.env.Now().UTC()
+	now := inv.env.Now().UTC()
 	from := now.Add(-time.Duration(c.Since))
-	w, err := eventfile.NewWriter(s.env.Stdout, eventfile.Head{
-		Shard: s.flags.Shard, From: from, To: now, Created: begins,
-		Kept: shard.Record.Settings.WithDefaults().EventsKept, Program: s.env.Version,
+	w, err := eventfile.NewWriter(inv.env.Stdout, eventfile.Head{
+		Shard: inv.flags.Shard, From: from, To: now, Created: begins,
+		Kept: shard.Record.Settings.WithDefaults().EventsKept, Program: inv.env.Version,
 		Settings: shard.Record.Settings,
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.now(ctx, s, w); err != nil {
+	if err := c.now(ctx, inv, w); err != nil {
 		return err
 	}
-	shown, written := s.newProgress(0), 0
+	shown, written := inv.newProgress(0), 0
 	defer shown.end()
 	for _, part := range []struct {
 		kind, from string
 		write      func([]byte) error
 	}{
-		{store.KindDays, s.keys().DayDone(from.Format(store.DayLayout)), w.Day},
-		{store.KindLoads, s.keys().LoadsFrom(from.Add(-review.Before)), w.Load},
-		{store.KindEvents, s.keys().EventsFrom(from.Add(-review.Before)), w.Event},
+		{store.KindDays, inv.keys().DayDone(from.Format(store.DayLayout)), w.Day},
+		{store.KindLoads, inv.keys().LoadsFrom(from.Add(-review.Before)), w.Load},
+		{store.KindEvents, inv.keys().EventsFrom(from.Add(-review.Before)), w.Event},
 	} {
-		err := s.appendOnly(ctx, part.kind, part.from, func(kv store.KV) error {
-			if s.keys().Readable(kv) != nil {
+		err := inv.appendOnly(ctx, part.kind, part.from, func(kv store.KV) error {
+			if inv.keys().Readable(kv) != nil {
 				return nil //nolint:nilerr // status names it
 			}
-			if part.kind == store.KindDays && !strings.Contains(strings.TrimPrefix(kv.Key, s.keys().Of(part.kind)), "/") {
+			if part.kind == store.KindDays && !strings.Contains(strings.TrimPrefix(kv.Key, inv.keys().Of(part.kind)), "/") {
 				return nil // end of the day that is summarized
 			}
 			written++
@@ -78,8 +78,8 @@ func (c *EventsExport) Run(ctx context.Context, s *Session) error {
 }
 
 // now writes the present groups and instances.
-func (c *EventsExport) now(ctx context.Context, s *Session, w *eventfile.Writer) error {
-	groups, at, err := s.groups(ctx, s.keys(), 0)
+func (c *EventsExport) now(ctx context.Context, inv *Invocation, w *eventfile.Writer) error {
+	groups, at, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *EventsExport) now(ctx context.Context, s *Session, w *eventfile.Writer)
 			}
 		}
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), at)
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindInstances), at)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (c *EventsExport) now(ctx context.Context, s *Session, w *eventfile.Writer)
 }
 
 // eventFile reads a file of events; - is standard input.
-func (s *Session) eventFile(name string) (*eventfile.Content, error) {
-	in, closed := s.env.Stdin, func() error { return nil }
+func (inv *Invocation) eventFile(name string) (*eventfile.Content, error) {
+	in, closed := inv.env.Stdin, func() error { return nil }
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
@@ -112,7 +112,7 @@ func (s *Session) eventFile(name string) (*eventfile.Content, error) {
 		}
 		in, closed = io.Reader(f), f.Close
 	}
-	shown := s.newProgress(0)
+	shown := inv.newProgress(0)
 	content, err := eventfile.Read(in, func(lines int) {
 		shown.show(func() string { return fmt.Sprintf("%d lines read", lines) })
 	})

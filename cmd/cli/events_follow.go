@@ -13,17 +13,17 @@ import (
 )
 
 // follow shows what was found and then new entries, until ctx ends, which is the normal end.
-func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, lines []string,
+func (c *Events) follow(ctx context.Context, inv *Invocation, raw []json.RawMessage, lines []string,
 	at store.Revision,
 ) error {
-	asRecords := s.flags.Output == "json"
+	asRecords := inv.flags.Output == "json"
 	if asRecords {
 		for _, r := range raw {
-			if err := output.JSONLine(s.env.Stdout, r); err != nil {
+			if err := output.JSONLine(inv.env.Stdout, r); err != nil {
 				return err
 			}
 		}
-	} else if _, err := io.WriteString(s.env.Stdout, strings.Join(lines, "")); err != nil {
+	} else if _, err := io.WriteString(inv.env.Stdout, strings.Join(lines, "")); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -32,7 +32,7 @@ func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, 
 	defer quiet.Stop()
 	for {
 		var err error
-		if at, err = c.followOnce(ctx, s, at, quiet, asRecords); err != nil {
+		if at, err = c.followOnce(ctx, inv, at, quiet, asRecords); err != nil {
 			return err
 		}
 	}
@@ -44,30 +44,30 @@ const followSilence = 5 * time.Second
 
 // followOnce shows new entries until the watch ends, and returns the revision up to which
 // everything was shown.
-func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, quiet *time.Timer,
+func (c *Events) followOnce(ctx context.Context, inv *Invocation, at store.Revision, quiet *time.Timer,
 	asRecords bool,
 ) (store.Revision, error) {
-	batches := s.st.Watch(ctx, s.keys().Of(store.KindEvents), at+1)
+	batches := inv.st.Watch(ctx, inv.keys().Of(store.KindEvents), at+1)
 	for {
 		select {
 		case <-quiet.C:
-			s.warn("no answer from etcd for %s; new entries are shown when it is back", output.Span(followSilence))
+			inv.warn("no answer from etcd for %s; new entries are shown when it is back", output.Span(followSilence))
 		case b, open := <-batches:
 			quiet.Reset(followSilence)
 			switch {
 			case ctx.Err() != nil:
 				return at, ctx.Err()
 			case !open:
-				return at, s.unreachable("follow the journal", store.ErrUnavailable)
+				return at, inv.unreachable("follow the journal", store.ErrUnavailable)
 			case errors.Is(b.Err, store.ErrCompacted):
-				return s.skipCompacted(ctx, at)
+				return inv.skipCompacted(ctx, at)
 			case errors.Is(b.Err, store.ErrDenied):
-				return at, s.denied(ctx, b.Err, s.reading(s.keys().Prefix()))
+				return at, inv.denied(ctx, b.Err, inv.reading(inv.keys().Prefix()))
 			case b.Err != nil:
-				return at, s.unreachable("follow the journal", b.Err)
+				return at, inv.unreachable("follow the journal", b.Err)
 			}
 			for _, e := range b.Events {
-				if err := c.showEvent(s, e, asRecords); err != nil {
+				if err := c.showEvent(inv, e, asRecords); err != nil {
 					return at, err
 				}
 			}
@@ -78,17 +78,17 @@ func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, 
 
 // skipCompacted continues from now when etcd no longer has the next revisions. The missed entries
 // can still be read from the journal itself.
-func (s *Session) skipCompacted(ctx context.Context, at store.Revision) (store.Revision, error) {
-	l, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+func (inv *Invocation) skipCompacted(ctx context.Context, at store.Revision) (store.Revision, error) {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return at, err
 	}
-	s.warn("entries of the revisions %d to %d may be missing here: etcd has compacted them; see leasehold events", at+1,
+	inv.warn("entries of the revisions %d to %d may be missing here: etcd has compacted them; see leasehold events", at+1,
 		l.Revision)
 	return l.Revision, nil
 }
 
-func (c *Events) showEvent(s *Session, e store.Event, asRecords bool) error {
+func (c *Events) showEvent(inv *Invocation, e store.Event, asRecords bool) error {
 	if e.Deleted {
 		return nil
 	}
@@ -100,8 +100,8 @@ func (c *Events) showEvent(s *Session, e store.Event, asRecords bool) error {
 		return nil
 	}
 	if asRecords {
-		return output.JSONLine(s.env.Stdout, asJSON(e.KV.Value))
+		return output.JSONLine(inv.env.Stdout, asJSON(e.KV.Value))
 	}
-	_, err = io.WriteString(s.env.Stdout, eventLine(s.screen(), entry.Record, s.env.Now(), s.wide()))
+	_, err = io.WriteString(inv.env.Stdout, eventLine(inv.screen(), entry.Record, inv.env.Now(), inv.wide()))
 	return err
 }

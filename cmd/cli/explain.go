@@ -17,31 +17,31 @@ type Explain struct {
 
 // Run prints what happened to an instance or is going on in a group, why, and what blocks it. For
 // what is gone the journal is the source.
-func (c *Explain) Run(ctx context.Context, s *Session) error {
+func (c *Explain) Run(ctx context.Context, inv *Invocation) error {
 	if p, known := docs.PromiseOf(c.Name); known && p.ID == c.Name {
-		return s.showPromise(p)
+		return inv.showPromise(p)
 	}
 	if !isName(c.Name) {
 		return failure(NotFound, "leasehold instance list", "no instance, group or rule %q", c.Name)
 	}
 	for _, explain := range []func(context.Context, string) (found bool, err error){
-		s.explainGroup, s.explainInstance, s.explainGone,
+		inv.explainGroup, inv.explainInstance, inv.explainGone,
 	} {
 		if found, err := explain(ctx, c.Name); found || err != nil {
 			return err
 		}
 	}
 	p, known := docs.PromiseOf(c.Name)
-	if known && startedBy(c.Name, s.names(ctx, store.KindInstances)) == "" { // web-1 is a slot of web, not WEB-1
-		return s.showPromise(p)
+	if known && startedBy(c.Name, inv.names(ctx, store.KindInstances)) == "" { // web-1 is a slot of web, not WEB-1
+		return inv.showPromise(p)
 	}
-	return s.unexplained(ctx, c.Name)
+	return inv.unexplained(ctx, c.Name)
 }
 
 // unexplained reports that nothing has this name, with a suggestion.
-func (s *Session) unexplained(ctx context.Context, name string) error {
-	instances := s.names(ctx, store.KindInstances)
-	known := slices.Concat(instances, s.names(ctx, store.KindGroups, store.KindStatic, store.KindStatus))
+func (inv *Invocation) unexplained(ctx context.Context, name string) error {
+	instances := inv.names(ctx, store.KindInstances)
+	known := slices.Concat(instances, inv.names(ctx, store.KindGroups, store.KindStatic, store.KindStatus))
 	for _, p := range docs.Promises() {
 		known = append(known, p.ID)
 	}

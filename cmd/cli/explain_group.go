@@ -35,25 +35,25 @@ type groupStory struct {
 const maxDecisions = 8
 
 // explainGroup explains a group that has a spec or a status.
-func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
-	for _, key := range []string{s.keys().Group(name), s.keys().Static(name), s.keys().Status(name)} {
-		kv, err := s.find(ctx, key)
+func (inv *Invocation) explainGroup(ctx context.Context, name string) (bool, error) {
+	for _, key := range []string{inv.keys().Group(name), inv.keys().Static(name), inv.keys().Status(name)} {
+		kv, err := inv.find(ctx, key)
 		if err != nil {
 			return false, err
 		}
 		if kv.Modified != 0 {
-			return true, s.explainExisting(ctx, name)
+			return true, inv.explainExisting(ctx, name)
 		}
 	}
 	return false, nil
 }
 
-func (s *Session) explainExisting(ctx context.Context, name string) error {
-	sc, err := s.scene(ctx, name)
+func (inv *Invocation) explainExisting(ctx context.Context, name string) error {
+	sc, err := inv.scene(ctx, name)
 	if err != nil {
 		return err
 	}
-	entries, err := s.decisions(ctx, name)
+	entries, err := inv.decisions(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Session) explainExisting(ctx context.Context, name string) error {
 	story.NextDecision, story.nextText = sc.nextDecision(groupUpcoming(sc, journaled), story.Blocked)
 	story.Remedies = remediesOf(g, sc)
 	story.Computed = computeGroup(sc, sc.held(all))
-	return s.showGroupStory(story)
+	return inv.showGroupStory(story)
 }
 
 // maxRemedies is how many remedies are shown.
@@ -125,9 +125,9 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 }
 
 // decisions returns the last entries of the journal about a group.
-func (s *Session) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
+func (inv *Invocation) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
 	of := func(e store.JournalEntry) bool { return e.Group == name }
-	found, _, err := s.entriesOf(ctx, name, of,
+	found, _, err := inv.entriesOf(ctx, name, of,
 		func(found []store.JournalEntry) bool { return len(found) >= maxDecisions })
 	return found, err
 }
@@ -255,29 +255,29 @@ func groupUpcoming(sc *scene, journaled map[string]store.JournalEntry) []story.U
 }
 
 // explainGoneGroup explains a group that is gone, from the journal alone.
-func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, error) {
-	entries, err := s.decisions(ctx, name)
+func (inv *Invocation) explainGoneGroup(ctx context.Context, name string) (bool, error) {
+	entries, err := inv.decisions(ctx, name)
 	if err != nil || len(entries) == 0 {
 		return false, err
 	}
 	decisions := lastOf(entries)
 	last := decisions[len(decisions)-1]
-	now := s.env.Now()
+	now := inv.env.Now()
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
 		Remedies: story.Remedies{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, story.Clock(last.At, now), last.What,
 			reason.Text(last.Cause, last.Why)),
 	}
-	return true, s.showGroupStory(story)
+	return true, inv.showGroupStory(story)
 }
 
-func (s *Session) showGroupStory(st groupStory) error {
-	if done, err := s.records(st); done {
+func (inv *Invocation) showGroupStory(st groupStory) error {
+	if done, err := inv.records(st); done {
 		return err
 	}
 	var b strings.Builder
-	scr := s.screen()
+	scr := inv.screen()
 	output.WriteWrapped(&b, scr, "", st.Answer)
 	for _, line := range st.Now {
 		output.WriteWrapped(&b, scr, "  ", line)
@@ -287,10 +287,10 @@ func (s *Session) showGroupStory(st groupStory) error {
 	writeNextDecision(&b, scr, st.nextText, "the group")
 	if len(st.Decisions) > 0 {
 		b.WriteString("Last decisions\n")
-		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())
+		writeStory(&b, scr, st.Decisions, "", inv.env.Now(), inv.wide())
 	}
 	for _, remedy := range st.Remedies {
 		output.WriteWrapped(&b, scr, "next: ", remedy.Text)
 	}
-	return s.print(&b)
+	return inv.print(&b)
 }

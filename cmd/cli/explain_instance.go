@@ -46,8 +46,8 @@ type computed struct {
 }
 
 // explainInstance explains an instance that has a record.
-func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) {
-	kv, err := s.find(ctx, s.keys().Instance(id))
+func (inv *Invocation) explainInstance(ctx context.Context, id string) (bool, error) {
+	kv, err := inv.find(ctx, inv.keys().Instance(id))
 	if err != nil || kv.Modified == 0 {
 		return false, err
 	}
@@ -55,11 +55,11 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	life, err := s.lifeOf(ctx, id, v.Record.Created)
+	life, err := inv.lifeOf(ctx, id, v.Record.Created)
 	if err != nil {
 		return false, err
 	}
-	sc, err := s.scene(ctx, v.Record.Group)
+	sc, err := inv.scene(ctx, v.Record.Group)
 	if err != nil {
 		return false, err
 	}
@@ -68,7 +68,7 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	}
 	st := instanceStoryOf(sc, v.Record, life.entries)
 	st.read(life, sc.now)
-	return true, s.showInstanceStory(st)
+	return true, inv.showInstanceStory(st)
 }
 
 // instanceStoryOf returns the story of an instance with a record.
@@ -124,8 +124,8 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 }
 
 // explainGone explains an instance or a group that is gone, from the journal alone.
-func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
-	life, err := s.lifeOf(ctx, id, time.Time{})
+func (inv *Invocation) explainGone(ctx context.Context, id string) (bool, error) {
+	life, err := inv.lifeOf(ctx, id, time.Time{})
 	if err != nil {
 		return false, err
 	}
@@ -138,15 +138,15 @@ func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 		}
 	}
 	if !own && len(life.claims) == 0 {
-		return s.explainGoneGroup(ctx, id)
+		return inv.explainGoneGroup(ctx, id)
 	}
-	sc, err := s.scene(ctx, group)
+	sc, err := inv.scene(ctx, group)
 	if err != nil {
 		return false, err
 	}
 	st := goneStoryOf(sc, id, slot, life.entries)
 	st.read(life, sc.now)
-	return true, s.showInstanceStory(st)
+	return true, inv.showInstanceStory(st)
 }
 
 // goneStoryOf returns the story of an instance without a record.

@@ -44,18 +44,18 @@ var lookBack = []time.Duration{2 * time.Hour, 24 * time.Hour, farBack}
 // entriesOf reads the journal entries about a name, in the order of writing, further and further
 // back until there are enough. It also returns how far back it read. It reads nothing twice, and
 // keeps and decodes only entries that contain the name.
-func (s *Session) entriesOf(ctx context.Context, name string, concerns func(store.JournalEntry) bool,
+func (inv *Invocation) entriesOf(ctx context.Context, name string, concerns func(store.JournalEntry) bool,
 	enough func([]store.JournalEntry) bool,
 ) (found []store.JournalEntry, since time.Time, err error) {
 	var kvs []store.KV
 	until := "" // start of the part that was read before
 	for _, back := range lookBack {
-		since = s.env.Now().Add(-back)
-		piece, err := s.mentions(ctx, name, s.keys().EventsFrom(since), until)
+		since = inv.env.Now().Add(-back)
+		piece, err := inv.mentions(ctx, name, inv.keys().EventsFrom(since), until)
 		if err != nil {
 			return nil, since, err
 		}
-		until = s.keys().EventsFrom(since)
+		until = inv.keys().EventsFrom(since)
 		kvs = append(kvs, piece...)
 		slices.SortStableFunc(kvs, func(a, b store.KV) int { return cmp.Compare(a.Modified, b.Modified) })
 		found = found[:0]
@@ -77,10 +77,10 @@ func (s *Session) entriesOf(ctx context.Context, name string, concerns func(stor
 
 // mentions returns the journal entries that contain a name, from one key until before another; ""
 // is the end of the journal. JSON does not escape names.
-func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs []store.KV, err error) {
+func (inv *Invocation) mentions(ctx context.Context, name, from, until string) (kvs []store.KV, err error) {
 	err = atOneRevision(0, func() error {
 		kvs = nil
-		return s.parts(ctx, s.keys().Of(store.KindEvents), from, 0, 0, func(part store.Part) bool {
+		return inv.parts(ctx, inv.keys().Of(store.KindEvents), from, 0, 0, func(part store.Part) bool {
 			for _, kv := range part.KVs {
 				if until != "" && kv.Key >= until {
 					return false
@@ -104,10 +104,10 @@ type life struct {
 }
 
 // lifeOf reads the journal's entries about an instance, since its creation if that is known.
-func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life, err error) {
+func (inv *Invocation) lifeOf(ctx context.Context, id string, made time.Time) (l life, err error) {
 	about := func(e store.JournalEntry) bool { return concerns(&e, id) }
 	whole := false
-	found, since, err := s.entriesOf(ctx, id, about, func(found []store.JournalEntry) bool {
+	found, since, err := inv.entriesOf(ctx, id, about, func(found []store.JournalEntry) bool {
 		found, _ = apart(found)
 		born := slices.ContainsFunc(found,
 			func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
@@ -122,8 +122,8 @@ func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life
 	if l.entries, l.claims = apart(found); whole || len(l.entries) == 0 {
 		return l, nil
 	}
-	err = s.parts(ctx, s.keys().Of(store.KindEvents), "", 1, 0, func(part store.Part) bool {
-		l.older = len(part.KVs) > 0 && part.KVs[0].Key < s.keys().EventsFrom(since)
+	err = inv.parts(ctx, inv.keys().Of(store.KindEvents), "", 1, 0, func(part store.Part) bool {
+		l.older = len(part.KVs) > 0 && part.KVs[0].Key < inv.keys().EventsFrom(since)
 		return false
 	})
 	return l, err

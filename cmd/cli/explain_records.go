@@ -17,8 +17,8 @@ import (
 
 // recordsOf reads everything that the planner needs for a group, at one revision: its own records,
 // and the shard's.
-func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, error) {
-	keys := s.keys()
+func (inv *Invocation) recordsOf(ctx context.Context, group string) (store.Listing, error) {
+	keys := inv.keys()
 	var all store.Listing
 	for _, prefix := range []string{
 		keys.Shard(), keys.Served(), keys.Of(store.KindLeader), keys.Of(store.KindReplicas),
@@ -27,7 +27,7 @@ func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, e
 		keys.Of(store.KindInstances) + group + "-", keys.Of(store.KindAlive) + group + "-",
 		keys.Of(store.KindReports) + group + "-",
 	} {
-		l, err := s.list(ctx, prefix, all.Revision)
+		l, err := inv.list(ctx, prefix, all.Revision)
 		if err != nil {
 			return all, err
 		}
@@ -51,18 +51,18 @@ type scene struct {
 	plan    plan.Plan
 }
 
-func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
-	listing, err := s.recordsOf(ctx, group)
+func (inv *Invocation) scene(ctx context.Context, group string) (*scene, error) {
+	listing, err := inv.recordsOf(ctx, group)
 	if err != nil {
 		return nil, err
 	}
-	now := s.env.Now()
-	world, err := s.foresee(ctx, group, listing, nil)
+	now := inv.env.Now()
+	world, err := inv.foresee(ctx, group, listing, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &scene{
-		now: now, group: group, content: cache.FromListing(s.keys(), listing), world: world,
+		now: now, group: group, content: cache.FromListing(inv.keys(), listing), world: world,
 		plan: world.Plan(),
 	}, nil
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // showPromise prints the text of a rule.
-func (s *Session) showPromise(p docs.Promise) error {
-	if done, err := s.records(p); done {
+func (inv *Invocation) showPromise(p docs.Promise) error {
+	if done, err := inv.records(p); done {
 		return err
 	}
 	var b strings.Builder
-	output.WriteWrapped(&b, s.screen(), p.ID+": ", p.Promise)
+	output.WriteWrapped(&b, inv.screen(), p.ID+": ", p.Promise)
 	if p.Status != "kept" {
 		b.WriteString("(in this version: " + p.Status + ")\n")
 	}
-	return s.print(&b)
+	return inv.print(&b)
 }

@@ -14,14 +14,14 @@ import (
 
 // verdict is the verdict on an instance, and its evidence.
 type verdict struct {
-	Verdict  store.Verdict  `json:"verdict"`
-	Rule     string         `json:"rule,omitempty"`
-	Why      string         `json:"why,omitempty"`
-	Cause    store.Cause    `json:"cause,omitzero"`
-	Awaits   store.Awaited  `json:"awaits,omitempty"`
-	Told     *time.Time     `json:"told"`     // when the leader journaled it; nil: computed by this program
-	Revision store.Revision `json:"revision"` // revision of the state that it was judged on
-	Evidence []string       `json:"evidence,omitempty"`
+	Verdict   store.Verdict  `json:"verdict"`
+	Rule      string         `json:"rule,omitempty"`
+	Why       string         `json:"why,omitempty"`
+	Cause     store.Cause    `json:"cause,omitzero"`
+	Awaits    store.Awaited  `json:"awaits,omitempty"`
+	Journaled *time.Time     `json:"told"`     // when the leader journaled it; nil: computed by this program
+	Revision  store.Revision `json:"revision"` // revision of the state that it was judged on
+	Evidence  []string       `json:"evidence,omitempty"`
 }
 
 // verdictNow returns the verdict on an instance: the leader's last one if it agrees with etcd or
@@ -32,23 +32,24 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 		Verdict: j.Verdict, Rule: j.Rule, Why: j.Why(), Cause: j.Cause, Awaits: j.Awaits,
 		Revision: sc.content.Revision, Evidence: reason.Lines(j.FactsOfRecords()), // this program did not ask the provider
 	}
-	told, found := verdicts[id]
-	agrees := told.Verdict == j.Verdict || story.Ailing(told.Verdict) && story.Ailing(j.Verdict)
-	if found && (agrees && (sc.leads() || told.Verdict.Failed()) || sc.leads() && sc.stands(id, &told)) {
+	journaled, found := verdicts[id]
+	agrees := journaled.Verdict == j.Verdict || story.Ailing(journaled.Verdict) && story.Ailing(j.Verdict)
+	if found && (agrees && (sc.leads() || journaled.Verdict.Failed()) || sc.leads() && sc.stands(id, &journaled)) {
 		v = verdict{
-			Verdict: told.Verdict, Rule: told.Rule, Why: reason.Text(told.Cause, told.Why), Told: &told.At,
-			Cause:  reason.Known(told.Cause, told.Why),
-			Awaits: reason.Awaits(&told), Revision: told.Revision,
-			Evidence: reason.Evidence(&told),
+			Verdict: journaled.Verdict, Rule: journaled.Rule, Why: reason.Text(journaled.Cause, journaled.Why),
+			Journaled: &journaled.At,
+			Cause:     reason.Known(journaled.Cause, journaled.Why),
+			Awaits:    reason.Awaits(&journaled), Revision: journaled.Revision,
+			Evidence: reason.Evidence(&journaled),
 		}
 	}
 	return v
 }
 
 // stands reports whether the leader's last verdict holds although the records do not show it.
-func (sc *scene) stands(id string, told *store.JournalEntry) bool {
+func (sc *scene) stands(id string, journaled *store.JournalEntry) bool {
 	st, c := sc.status(), sc.content
-	return story.Stands(told, &st, c.Instances[id].Modified, c.Alive[id].Modified, c.Reports[id].Modified)
+	return story.Stands(journaled, &st, c.Instances[id].Modified, c.Alive[id].Modified, c.Reports[id].Modified)
 }
 
 // shown reports whether the verdict says more than the phase does.
@@ -60,10 +61,10 @@ func (v verdict) judgment() plan.Judgment {
 
 // source returns who judged, when, and on which revision.
 func (v verdict) source(now time.Time) string {
-	if v.Told == nil {
+	if v.Journaled == nil {
 		return fmt.Sprintf("%s, computed from rev %d", v.Rule, v.Revision)
 	}
-	return fmt.Sprintf("%s, recorded %s, rev %d", v.Rule, story.Clock(*v.Told, now), v.Revision)
+	return fmt.Sprintf("%s, recorded %s, rev %d", v.Rule, story.Clock(*v.Journaled, now), v.Revision)
 }
 
 // lines returns the verdict and its evidence as lines of a story.
@@ -80,10 +81,10 @@ func (v verdict) lines(now time.Time) []string {
 
 // ailingLines lists the instances of a group that are not healthy, those with the worst verdict
 // first.
-func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
+func ailingLines(sc *scene, journaled map[string]store.JournalEntry) []string {
 	all := map[store.Verdict][]string{}
 	for _, i := range sc.instances() {
-		v := verdictNow(sc, i.ID, told)
+		v := verdictNow(sc, i.ID, journaled)
 		all[v.Verdict] = append(all[v.Verdict],
 			fmt.Sprintf("%s is %s (%s): %s", i.ID, strings.ToUpper(string(v.Verdict)), v.source(sc.now), v.Why))
 	}
@@ -111,17 +112,17 @@ func suspectUpcoming(sc *scene, i store.Instance, v verdict) []story.Upcoming {
 		}}
 	case alive.Present() && alive.Record.State != store.StreamOpen:
 		return story.LeaseUpcoming(i, alive.Record)
-	case v.Told == nil:
+	case v.Journaled == nil:
 		return nil
 	case v.Awaits == store.AwaitsCalm:
 		back := settings.ReconnectMax.D()
-		by := v.Told.Add(ttl + back + back/2 + time.Second)
+		by := v.Journaled.Add(ttl + back + back/2 + time.Second)
 		return []story.Upcoming{{
 			At: by, Rule: "SAFE-1", What: "by then agents have had time to return, unless there is another disturbance; " +
 				i.ID + " is lost if its agent has not",
 		}}
 	default:
-		by := v.Told.Add(max(ttl, longestConfirmation))
+		by := v.Journaled.Add(max(ttl, longestConfirmation))
 		return []story.Upcoming{{At: by, What: "by then it is confirmed that the lease of " + i.ID +
 			" has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}
 	}

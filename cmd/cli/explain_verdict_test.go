@@ -106,9 +106,9 @@ func TestExplainHasTheVerdictInJSON(t *testing.T) {
 			switch {
 			case v == nil:
 				w.t.Error("there is no verdict")
-			case !overdue && (v.Verdict != store.Live || v.Told != nil || v.Revision != story.Revision):
+			case !overdue && (v.Verdict != store.Live || v.Journaled != nil || v.Revision != story.Revision):
 				w.t.Errorf("healthy: %+v", v)
-			case overdue && (v.Verdict != store.Suspect || v.Told == nil || v.Revision == 0 || len(v.Evidence) != 2 ||
+			case overdue && (v.Verdict != store.Suspect || v.Journaled == nil || v.Revision == 0 || len(v.Evidence) != 2 ||
 				story.NextDecision == nil):
 				w.t.Errorf("overdue: %+v, next decision %v", v, story.NextDecision)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-func (s *Session) print(b *strings.Builder) error {
-	_, err := io.WriteString(s.env.Stdout, b.String())
+func (inv *Invocation) print(b *strings.Builder) error {
+	_, err := io.WriteString(inv.env.Stdout, b.String())
 	return err
 }
 
@@ -36,12 +36,12 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 
 // showInstanceStory shows the answer, its history, what would have prevented it, and what is
 // blocked.
-func (s *Session) showInstanceStory(st instanceStory) error {
-	if done, err := s.records(st); done {
+func (inv *Invocation) showInstanceStory(st instanceStory) error {
+	if done, err := inv.records(st); done {
 		return err
 	}
 	var b strings.Builder
-	scr, now := s.screen(), s.env.Now()
+	scr, now := inv.screen(), inv.env.Now()
 	output.WriteWrapped(&b, scr, "", st.Answer)
 	for _, line := range st.Now {
 		output.WriteWrapped(&b, scr, "  ", line)
@@ -49,8 +49,8 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	if st.Stopped != "" {
 		output.WriteWrapped(&b, scr, "", st.Stopped)
 	}
-	writeStory(&b, scr, st.Journal, st.Instance, now, s.wide())
-	writeClaims(&b, scr, st, now, s.wide())
+	writeStory(&b, scr, st.Journal, st.Instance, now, inv.wide())
+	writeClaims(&b, scr, st, now, inv.wide())
 	if st.Decision != nil && st.Otherwise != "" {
 		output.WriteWrapped(&b, scr, "", fmt.Sprintf("%s (%s).", capital(st.Otherwise), st.Decision.Rule))
 	}
@@ -58,7 +58,7 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	writeComputed(&b, scr, st.Computed, st.Revision)
 	writeNextDecision(&b, scr, st.nextText, "the instance")
 	output.WriteWrapped(&b, scr, "next: ", st.Remedies.String())
-	return s.print(&b)
+	return inv.print(&b)
 }
 
 // writeNextDecision shows when a coordinator decides next; "" if never, since its subject is gone.

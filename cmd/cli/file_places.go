@@ -27,11 +27,11 @@ type rootsReport struct {
 // judgePlaces refuses files that an agent of the group reports that it cannot write, because they
 // are outside of all its directories (FILE-1). It refuses only on positive evidence: an agent that
 // has not reported its directories, or is not connected, proves nothing.
-func (s *Session) judgePlaces(ctx context.Context, changes []change) error {
+func (inv *Invocation) judgePlaces(ctx context.Context, changes []groupChange) error {
 	var wrong yamlfile.Problems
 	var names []string
 	for _, ch := range changes {
-		found, err := s.outside(ctx, ch)
+		found, err := inv.outside(ctx, ch)
 		if err != nil {
 			return err
 		}
@@ -50,14 +50,14 @@ func (s *Session) judgePlaces(ctx context.Context, changes []change) error {
 
 // outside returns the new files of a group that one of its agents cannot write, each with the first
 // such agent.
-func (s *Session) outside(ctx context.Context, ch change) (yamlfile.Problems, error) {
-	places := s.newPlaces(ch)
+func (inv *Invocation) outside(ctx context.Context, ch groupChange) (yamlfile.Problems, error) {
+	places := inv.newPlaces(ch)
 	if len(places) == 0 {
 		return nil, nil
 	}
 	var found yamlfile.Problems
 	var failed error
-	err := eachReport(ctx, s, s.keys(), ch.name, 0, func(id string, r rootsReport) bool {
+	err := eachReport(ctx, inv, inv.keys(), ch.name, 0, func(id string, r rootsReport) bool {
 		if len(r.Roots) == 0 || !slices.ContainsFunc(places, func(p filePlace) bool {
 			at, err := workload.ExpandText("", p.path, ch.after.Vars, nil)
 			return err != nil || !isBelow(at, r.Roots)
@@ -66,15 +66,15 @@ func (s *Session) outside(ctx context.Context, ch change) (yamlfile.Problems, er
 		}
 		var in store.Instance
 		var asked bool
-		if in, asked, failed = s.placedBy(ctx, id, r.BootID, ch.after); failed != nil || !asked {
+		if in, asked, failed = inv.placedBy(ctx, id, r.BootID, ch.after); failed != nil || !asked {
 			return failed == nil
 		}
 		places = slices.DeleteFunc(places, func(p filePlace) bool {
-			at, err := workload.ExpandText("", p.path, ch.after.Vars, in.Facts(s.flags.Shard))
+			at, err := workload.ExpandText("", p.path, ch.after.Vars, in.Facts(inv.flags.Shard))
 			if err != nil || isBelow(at, r.Roots) {
 				return false
 			}
-			found = append(found, ch.entry.Problem(p.field, outsideOf(at, in, r.Roots)))
+			found = append(found, ch.file.Problem(p.field, outsideOf(at, in, r.Roots)))
 			return true
 		})
 		return len(places) > 0
@@ -104,8 +104,8 @@ func outsideOf(at string, in store.Instance, dirs []string) string {
 // newPlaces returns the paths that a change adds to a group, as far as they can be known: only the
 // machine knows a provider's fact, such as ${dir}. Paths that the group has already are left out:
 // status shows whether the machines can write them, and they must not prevent another change.
-func (s *Session) newPlaces(ch change) []filePlace {
-	if ch.entry == nil || ch.after.Deleting {
+func (inv *Invocation) newPlaces(ch groupChange) []filePlace {
+	if ch.file == nil || ch.after.Deleting {
 		return nil
 	}
 	facts := (&store.Instance{}).Facts("")
@@ -141,10 +141,10 @@ func (s *Session) newPlaces(ch change) []filePlace {
 // placedBy reads the record of an instance, and reports whether the instance should get the files
 // of the group and its agent is connected with this boot. An instance whose machine differs from
 // what the group now wants is replaced, and its successor may have other directories.
-func (s *Session) placedBy(ctx context.Context, id, boot string, wanted store.Group) (
+func (inv *Invocation) placedBy(ctx context.Context, id, boot string, wanted store.Group) (
 	in store.Instance, is bool, _ error,
 ) {
-	kv, err := s.find(ctx, s.keys().Alive(id))
+	kv, err := inv.find(ctx, inv.keys().Alive(id))
 	if err != nil || kv.Modified == 0 {
 		return in, false, err
 	}
@@ -152,7 +152,7 @@ func (s *Session) placedBy(ctx context.Context, id, boot string, wanted store.Gr
 	if err != nil || alive.Record.State != store.StreamOpen || alive.Record.BootID != boot {
 		return in, false, nil //nolint:nilerr // an unreadable record proves nothing, and status reports it
 	}
-	if kv, err = s.find(ctx, s.keys().Instance(id)); err != nil || kv.Modified == 0 {
+	if kv, err = inv.find(ctx, inv.keys().Instance(id)); err != nil || kv.Modified == 0 {
 		return in, false, err
 	}
 	v, err := store.Decode[store.Instance](kv)

@@ -14,7 +14,7 @@ type fileReport struct {
 }
 
 // lackingFiles returns which instances of the groups with files lack one, by group and cause.
-func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []group,
+func (inv *Invocation) lackingFiles(ctx context.Context, keys store.Keys, groups []group,
 	at store.Revision,
 ) (map[string]map[string][]string, error) {
 	lacking := map[string]map[string][]string{}
@@ -24,7 +24,7 @@ func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []gr
 		}
 		found := map[string][]string{}
 		lacking[g.Name] = found
-		err := eachReport(ctx, s, keys, g.Name, at, func(id string, r fileReport) bool {
+		err := eachReport(ctx, inv, keys, g.Name, at, func(id string, r fileReport) bool {
 			story.Lacks(found, id, r.Files)
 			return true
 		})
@@ -37,10 +37,10 @@ func (s *Session) lackingFiles(ctx context.Context, keys store.Keys, groups []gr
 
 // eachReport reads the reports of a group's instances until f has enough. It leaves out unreadable
 // ones, which status reports.
-func eachReport[T any](ctx context.Context, s *Session, keys store.Keys, group string, at store.Revision,
+func eachReport[T any](ctx context.Context, inv *Invocation, keys store.Keys, group string, at store.Revision,
 	f func(id string, r T) (more bool),
 ) error {
-	return s.parts(ctx, keys.Of(store.KindReports), keys.Report(group+"-"), 1000, at, func(part store.Part) bool {
+	return inv.parts(ctx, keys.Of(store.KindReports), keys.Report(group+"-"), 1000, at, func(part store.Part) bool {
 		for _, kv := range part.KVs {
 			_, id, _ := keys.Split(kv.Key)
 			if !strings.HasPrefix(id, group+"-") {

@@ -47,14 +47,14 @@ const nameAFile = "give a readable file, or - for standard input"
 // readFiles reads all files, and reports all problems in them at once. For a group that is static,
 // only overrides are read. Which groups are static is read from etcd, unless the files are invalid
 // in any case.
-func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
-	files, err := s.parseFiles(f)
+func (inv *Invocation) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
+	files, err := inv.parseFiles(f)
 	if err != nil {
 		return nil, err
 	}
 	static := map[string]store.Group{}
 	if !slices.ContainsFunc(files, (*groupfile.File).Malformed) {
-		if static, err = s.staticGroups(ctx); err != nil {
+		if static, err = inv.staticGroups(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -62,16 +62,16 @@ func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return groups, s.checkSettings(ctx, f, groups)
+	return groups, inv.checkSettings(ctx, f, groups)
 }
 
 // checkSettings checks the groups' settings against the schemas of their providers, as the running
 // coordinators know them (PROV-3). The coordinators check them again.
-func (s *Session) checkSettings(ctx context.Context, f Files, groups []fileGroup) error {
+func (inv *Invocation) checkSettings(ctx context.Context, f Files, groups []fileGroup) error {
 	if !slices.ContainsFunc(groups, func(g fileGroup) bool { return g.Group.Provider != builtIn }) {
 		return nil
 	}
-	providers, err := s.providers(ctx)
+	providers, err := inv.providers(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ const builtIn = "process"
 
 // staticGroups returns the static groups by name. It skips unusable ones: reading that group
 // reports the problem.
-func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, error) {
-	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
+func (inv *Invocation) staticGroups(ctx context.Context) (map[string]store.Group, error) {
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindStatic), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -115,13 +115,13 @@ func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, err
 }
 
 // parseFiles parses the files, valid or not.
-func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
+func (inv *Invocation) parseFiles(f Files) ([]*groupfile.File, error) {
 	var all []*groupfile.File
 	for i, name := range f.Files {
 		if slices.Contains(f.Files[:i], name) {
 			return nil, failure(Usage, "give each file once", "-f %s is given twice", name)
 		}
-		file, err := s.readFile(name)
+		file, err := inv.readFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -175,9 +175,9 @@ func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group)
 }
 
 // readFile reads a file or standard input.
-func (s *Session) readFile(name string) (*groupfile.File, error) {
+func (inv *Invocation) readFile(name string) (*groupfile.File, error) {
 	if name == "-" {
-		return groupfile.Parse("standard input", s.env.Stdin)
+		return groupfile.Parse("standard input", inv.env.Stdin)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return nil, failure(Usage, nameAFile, "-f %s: this is a directory, not a file", name)

@@ -48,42 +48,43 @@ type Freeze struct {
 }
 
 // Run prevents planned work in the shard for a while, or ends that.
-func (c *Freeze) Run(ctx context.Context, s *Session) error {
-	freeze, err := c.wanted(s)
+func (c *Freeze) Run(ctx context.Context, inv *Invocation) error {
+	freeze, err := c.wanted(inv)
 	if err != nil {
 		return err
 	}
-	shard, err := s.readShard(ctx)
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
 	}
 	if freeze == nil && shard.Record.Freeze == nil {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged: it is not frozen\n", s.flags.Shard)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged: it is not frozen\n", inv.flags.Shard)
 		return nil
 	}
 	next := shard.Record
 	next.Freeze = freeze
-	rev, err := s.writeShard(ctx, shard, next)
+	rev, err := inv.writeShard(ctx, shard, next)
 	if err != nil {
 		return err
 	}
 	if freeze == nil {
-		fmt.Fprintf(s.env.Stdout, "%s no longer frozen rev %d\n", s.flags.Shard, rev)
+		fmt.Fprintf(inv.env.Stdout, "%s no longer frozen rev %d\n", inv.flags.Shard, rev)
 		return nil
 	}
 	from := ""
-	if freeze.From.After(s.env.Now()) {
+	if freeze.From.After(inv.env.Now()) {
 		from = " from " + freeze.From.Format(time.RFC3339)
 	}
-	fmt.Fprintf(s.env.Stdout, "%s frozen%s until %s rev %d\n", s.flags.Shard, from, freeze.To.Format(time.RFC3339), rev)
-	s.note("no roll, expiry, rebalance or scale-down begins; healing, notices, evacuation, orders and rollbacks go on")
-	s.note("leasehold freeze --end ends it before")
+	fmt.Fprintf(inv.env.Stdout, "%s frozen%s until %s rev %d\n", inv.flags.Shard, from,
+		freeze.To.Format(time.RFC3339), rev)
+	inv.note("no roll, expiry, rebalance or scale-down begins; healing, notices, evacuation, orders and rollbacks go on")
+	inv.note("leasehold freeze --end ends it before")
 	return nil
 }
 
 // wanted returns the freeze that the flags describe; nil ends it.
-func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
-	now := s.env.Now().UTC().Truncate(time.Second)
+func (c *Freeze) wanted(inv *Invocation) (*store.Freeze, error) {
+	now := inv.env.Now().UTC().Truncate(time.Second)
 	to, err := c.end(now)
 	switch {
 	case c.End && (c.Why != "" || c.From != "" || c.Until != "" || c.For != 0):
@@ -101,7 +102,7 @@ func (c *Freeze) wanted(s *Session) (*store.Freeze, error) {
 	case to.IsZero():
 		return nil, failure(Usage, `leasehold freeze "black friday" --for 72h`, "until: missing: say --until or --for")
 	}
-	freeze := &store.Freeze{From: now, To: to, Why: c.Why, By: s.who()}
+	freeze := &store.Freeze{From: now, To: to, Why: c.Why, By: inv.who()}
 	if c.From != "" {
 		if freeze.From, err = parseTime("from", c.From); err != nil {
 			return nil, err

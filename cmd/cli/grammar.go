@@ -114,13 +114,13 @@ type Instances struct {
 // ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) Code {
 	var g Grammar
-	s := &Session{env: env, flags: &g.Globals}
-	defer s.end()
+	inv := &Invocation{env: env, flags: &g.Globals}
+	defer inv.end()
 	exited := false
 	file := &settingsFile{usual: env.Settings, local: env.localSettings()}
 	parser, err := newParser(&g, env, func(int) { exited = true }, kong.Resolvers(file))
 	if err != nil {
-		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
+		return report(ctx, inv.aside(), fmt.Errorf("build command line: %w", err))
 	}
 	if len(args) > 0 && args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
@@ -130,20 +130,20 @@ func Run(ctx context.Context, env Env, args []string) Code {
 		return Done
 	}
 	if err != nil {
-		return report(ctx, s.aside(), misparsed(err, args))
+		return report(ctx, inv.aside(), misparsed(err, args))
 	}
 	if !isName(g.Shard) {
-		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--shard: %q: must be a name without /",
+		return report(ctx, inv.aside(), failure(Usage, "leasehold --help", "--shard: %q: must be a name without /",
 			g.Shard))
 	}
 	if g.Timeout < 0 {
-		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative",
+		return report(ctx, inv.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative",
 			g.Timeout))
 	}
-	s.args, s.settings, s.command = args, settingsOf(parsed, file), spoken(parsed)
+	inv.args, inv.settings, inv.command = args, settingsOf(parsed, file), spoken(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	parsed.Bind(s, s.host())
-	return report(ctx, s.aside(), parsed.Run())
+	parsed.Bind(inv, inv.host())
+	return report(ctx, inv.aside(), parsed.Run())
 }
 
 // spoken returns the name of a command without its arguments.

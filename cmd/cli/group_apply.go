@@ -21,8 +21,8 @@ type GroupApply struct {
 }
 
 // Run applies the files. All groups in them are written, or none.
-func (c *GroupApply) Run(ctx context.Context, s *Session) error {
-	groups, err := s.readFiles(ctx, c.Files)
+func (c *GroupApply) Run(ctx context.Context, inv *Invocation) error {
+	groups, err := inv.readFiles(ctx, c.Files)
 	if err != nil {
 		return err
 	}
@@ -31,11 +31,11 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 			"--if-revision applies to one group, and there are %d in %s", len(groups),
 			strings.Join(c.Files.Files, " and "))
 	}
-	var changes []change
+	var changes []groupChange
 	for _, g := range groups {
-		ch, err := s.planChange(ctx, g)
+		ch, err := inv.planChange(ctx, g)
 		if err == nil {
-			err = s.refuseIfDeleting(ch, c.DryRun)
+			err = inv.refuseIfDeleting(ch, c.DryRun)
 		}
 		if err != nil {
 			return err
@@ -54,27 +54,27 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 		}
 		changes = append(changes, ch)
 	}
-	if err := s.judgeChanges(ctx, changes); err != nil {
+	if err := inv.judgeChanges(ctx, changes); err != nil {
 		return err
 	}
 	if c.DryRun {
-		return s.dryRun(ctx, changes, c.Files)
+		return inv.dryRun(ctx, changes, c.Files)
 	}
 	for _, ch := range changes {
 		if ch.shrinks() {
-			act := ch.shrinking()
-			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+			act := ch.describeShrinking()
+			if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
 			}
 		}
 	}
-	return c.apply(ctx, s, changes)
+	return c.apply(ctx, inv, changes)
 }
 
 // apply writes the changes, reports the result for each group, and waits if requested.
-func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) error {
-	begun := s.env.Now()
-	var writes []change
+func (c *GroupApply) apply(ctx context.Context, inv *Invocation, changes []groupChange) error {
+	begun := inv.env.Now()
+	var writes []groupChange
 	for _, ch := range changes {
 		if !ch.unchanged() {
 			writes = append(writes, ch)
@@ -83,7 +83,7 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	var rev store.Revision
 	var err error
 	if len(writes) > 0 {
-		if rev, err = s.write(ctx, writes,
+		if rev, err = inv.write(ctx, writes,
 			"leasehold group diff "+c.flags()+", then leasehold group apply again"); err != nil {
 			return err
 		}
@@ -93,31 +93,31 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 		ch := &changes[i]
 		switch {
 		case ch.unchanged():
-			if err := s.leftAlone(ctx, *ch, ch.rev()); err != nil {
+			if err := inv.reportUnchanged(ctx, *ch, ch.rev()); err != nil {
 				refused = cmp.Or(refused, err) // the first: the next command reports the others
 			}
 		case ch.isNew():
-			fmt.Fprintf(s.env.Stdout, "%s created rev %d\n", ch.name, rev)
-			ch.was = rev
+			fmt.Fprintf(inv.env.Stdout, "%s created rev %d\n", ch.name, rev)
+			ch.groupRev = rev
 		default:
-			fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", ch.name, rev)
-			ch.was = rev
+			fmt.Fprintf(inv.env.Stdout, "%s changed rev %d\n", ch.name, rev)
+			ch.groupRev = rev
 		}
 		for _, w := range ch.after.Warnings() {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
-	if err := s.warnOfProviders(ctx, changes); err != nil {
+	if err := inv.warnOfProviders(ctx, changes); err != nil {
 		return err
 	}
-	if err := s.warnOfSecrets(ctx, changes); err != nil {
+	if err := inv.warnOfSecrets(ctx, changes); err != nil {
 		return err
 	}
 	if refused != nil || !c.Wait {
 		return refused
 	}
 	for _, ch := range changes {
-		if err := s.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: rev, begun: begun}); err != nil {
+		if err := inv.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: rev, begun: begun}); err != nil {
 			return err
 		}
 	}
@@ -126,8 +126,8 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 
 // planChange returns what applying a group from a file would write. Fields that only commands set
 // are kept.
-func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
-	ch, err := s.readChange(ctx, g.Group.Name)
+func (inv *Invocation) planChange(ctx context.Context, g fileGroup) (groupChange, error) {
+	ch, err := inv.readChange(ctx, g.Group.Name)
 	if err != nil {
 		return ch, err
 	}
@@ -135,30 +135,30 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 		return ch, failure(Conflict, "run the same command again",
 			"group %s: it was made static, or its static group was removed, a moment ago; nothing was changed", ch.name)
 	}
-	ch.after, ch.entry = g.Group, &g.Entry
+	ch.after, ch.file = g.Group, &g.Entry
 	if g.Override != nil {
-		ch.override = *g.Override
+		ch.overrideAfter = *g.Override
 	}
 	ch.keepState()
 	if ch.broken != nil {
-		s.warnOfBroken(ch)
+		inv.warnOfBroken(ch)
 	}
 	return ch, nil
 }
 
-func (s *Session) warnOfBroken(ch change) {
-	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was,
+func (inv *Invocation) warnOfBroken(ch groupChange) {
+	inv.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.groupRev,
 		joined(ch.broken))
 }
 
 // refuseIfDeleting refuses a change to a group that is being deleted: the change would be lost with
 // the group, although the command reported it as applied. A dry run only warns.
-func (s *Session) refuseIfDeleting(ch change, look bool) error {
+func (inv *Invocation) refuseIfDeleting(ch groupChange, look bool) error {
 	switch {
 	case !ch.after.Deleting:
 		return nil
 	case look:
-		s.warn("%s is being deleted: no change can be applied until it is gone", ch.name)
+		inv.warn("%s is being deleted: no change can be applied until it is gone", ch.name)
 		return nil
 	default:
 		return failure(Conflict,
@@ -167,7 +167,7 @@ func (s *Session) refuseIfDeleting(ch change, look bool) error {
 	}
 }
 
-func (c *GroupApply) moved(ch change) error {
+func (c *GroupApply) moved(ch groupChange) error {
 	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.rev(), *c.IfRevision)
 	switch {
 	case ch.isNew():
@@ -181,8 +181,8 @@ func (c *GroupApply) moved(ch change) error {
 
 // warnOfProviders warns if no running coordinator has what a group names: its provider, load
 // balancers and authorities.
-func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
-	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+func (inv *Invocation) warnOfProviders(ctx context.Context, changes []groupChange) error {
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindReplicas), 0)
 	if err != nil {
 		return err
 	}
@@ -193,10 +193,10 @@ func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	had := foresee.HadBy(replicas)
 	for _, ch := range changes {
 		for _, lacks := range had.Lacks(&ch.after) {
-			s.warn("%s: %s", ch.name, lacks)
+			inv.warn("%s: %s", ch.name, lacks)
 		}
 		for _, w := range had.Foreign(&ch.after) {
-			s.warn("%s: %s", ch.name, w)
+			inv.warn("%s: %s", ch.name, w)
 		}
 	}
 	return nil

@@ -16,31 +16,31 @@ type GroupDiff struct {
 
 // Run shows the difference between the present specs and the files, with all defaults written out
 // on both sides.
-func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
-	groups, err := s.readFiles(ctx, c.Files)
+func (c *GroupDiff) Run(ctx context.Context, inv *Invocation) error {
+	groups, err := inv.readFiles(ctx, c.Files)
 	if err != nil {
 		return err
 	}
 	differs := false
 	for _, g := range groups {
-		ch, err := s.planChange(ctx, g)
+		ch, err := inv.planChange(ctx, g)
 		if err == nil {
-			err = s.refuseIfDeleting(ch, true)
+			err = inv.refuseIfDeleting(ch, true)
 		}
 		if err != nil {
 			return err
 		}
-		diff, err := s.textDiff(ch, g.file)
+		diff, err := inv.textDiff(ch, g.file)
 		if err != nil {
 			return err
 		}
 		differs = differs || diff != "" || ch.broken != nil
-		if _, err := fmt.Fprint(s.env.Stdout, diff); err != nil {
+		if _, err := fmt.Fprint(inv.env.Stdout, diff); err != nil {
 			return err
 		}
 	}
 	if !differs {
-		s.note("no difference")
+		inv.note("no difference")
 	}
 	if differs && c.ExitCode {
 		return errDiffers
@@ -49,7 +49,7 @@ func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 }
 
 // textDiff returns the difference between the previous and the new spec, as files.
-func (s *Session) textDiff(ch change, to string) (string, error) {
+func (inv *Invocation) textDiff(ch groupChange, to string) (string, error) {
 	var before []byte
 	var err error
 	if ch.before != nil && ch.broken == nil {
@@ -61,12 +61,12 @@ func (s *Session) textDiff(ch change, to string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	old := fmt.Sprintf("%s (revision %d)", s.keys().Group(ch.name), ch.rev())
+	old := fmt.Sprintf("%s (revision %d)", inv.keys().Group(ch.name), ch.rev())
 	switch {
 	case ch.isNew():
-		old = s.keys().Group(ch.name) + " (none)"
+		old = inv.keys().Group(ch.name) + " (none)"
 	case ch.static != nil:
-		old = fmt.Sprintf("%s and %s (revision %d)", s.keys().Static(ch.name), s.keys().Group(ch.name), ch.rev())
+		old = fmt.Sprintf("%s and %s (revision %d)", inv.keys().Static(ch.name), inv.keys().Group(ch.name), ch.rev())
 	}
 	return udiff.Unified(old, to, string(before), string(after)), nil
 }

@@ -21,8 +21,8 @@ type GroupEdit struct {
 
 // Run lets the operator edit the spec, and writes it if the group is still as it was read. If
 // anything fails after the edit, the operator's text is kept in a file that the message names.
-func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
-	ch, err := s.readExisting(ctx, c.Group)
+func (c *GroupEdit) Run(ctx context.Context, inv *Invocation) error {
+	ch, err := inv.readExisting(ctx, c.Group)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return fmt.Errorf("read draft: %w", err)
 	}
-	if err := s.env.Edit(ctx, file); err != nil {
+	if err := inv.env.Edit(ctx, file); err != nil {
 		return failure(Failed, "set EDITOR, or edit "+file+" by hand and run leasehold group apply -f "+file,
 			"edit %s: %s", file, err)
 	}
@@ -47,11 +47,11 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 		return fmt.Errorf("read draft: %w", err)
 	}
 	if bytes.Equal(before, after) {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.rev())
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.rev())
 		return removeDraft(file)
 	}
-	if err := c.apply(ctx, s, ch, file, after); err != nil {
-		s.note("your text is kept in %s", file)
+	if err := c.apply(ctx, inv, ch, file, after); err != nil {
+		inv.note("your text is kept in %s", file)
 		return err
 	}
 	return removeDraft(file)
@@ -75,41 +75,41 @@ func kept(err error, file, confirm string) error {
 	}
 }
 
-func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file string, text []byte) error {
+func (c *GroupEdit) apply(ctx context.Context, inv *Invocation, ch groupChange, file string, text []byte) error {
 	entry, err := c.read(ch, file, text)
 	if err != nil {
 		return err
 	}
-	ch.after, ch.entry = entry.Group, &entry
+	ch.after, ch.file = entry.Group, &entry
 	if entry.Override != nil {
-		ch.override = *entry.Override
+		ch.overrideAfter = *entry.Override
 	}
 	ch.keepState()
 	if ch.unchanged() {
-		return s.leftAlone(ctx, ch, ch.rev())
+		return inv.reportUnchanged(ctx, ch, ch.rev())
 	}
-	if err := s.judgeChanges(ctx, []change{ch}); err != nil {
+	if err := inv.judgeChanges(ctx, []groupChange{ch}); err != nil {
 		return kept(err, file, "")
 	}
 	if ch.shrinks() {
-		act := ch.shrinking()
-		if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+		act := ch.describeShrinking()
+		if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 			return kept(err, file, ch.name)
 		}
 	}
-	rev, err := s.write(ctx, []change{ch}, "leasehold group diff -f "+file+", then leasehold group apply -f "+file)
+	rev, err := inv.write(ctx, []groupChange{ch}, "leasehold group diff -f "+file+", then leasehold group apply -f "+file)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", c.Group, rev)
+	fmt.Fprintf(inv.env.Stdout, "%s changed rev %d\n", c.Group, rev)
 	for _, w := range ch.after.Warnings() {
-		s.warn("%s: %s", ch.name, w)
+		inv.warn("%s: %s", ch.name, w)
 	}
 	return nil
 }
 
 // read takes the group from the edited text.
-func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, error) {
+func (c *GroupEdit) read(ch groupChange, file string, text []byte) (groupfile.Entry, error) {
 	parsed, err := groupfile.Parse(file, bytes.NewReader(text))
 	if err != nil {
 		return groupfile.Entry{}, err
@@ -131,22 +131,22 @@ func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, 
 
 // draft returns the text to edit. For a static group it is the override, with the spec in force as
 // a comment.
-func (c change) draft() ([]byte, error) {
+func (c groupChange) draft() ([]byte, error) {
 	const leave = "Save and exit to apply the changes; exit without changes to cancel."
 	force, err := groupfile.Write(c.after)
 	if err != nil {
 		return nil, err
 	}
 	if c.static == nil {
-		return fmt.Appendf(nil, "# Group %s as of revision %d. %s\n%s", c.name, c.was, leave, force), nil
+		return fmt.Appendf(nil, "# Group %s as of revision %d. %s\n%s", c.name, c.groupRev, leave, force), nil
 	}
-	beside, err := groupfile.WriteOverride(c.override)
+	beside, err := groupfile.WriteOverride(c.overrideAfter)
 	if err != nil {
 		return nil, err
 	}
 	text := fmt.Appendf(nil,
 		"# Group %s is static: only size, template.instance_type and vars can be overridden, "+
-			"here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
+			"here as of revision %d.\n# %s In force now:\n", c.name, c.groupRev, leave)
 	for line := range bytes.Lines(force) {
 		text = append(append(text, "#   "...), line...)
 	}

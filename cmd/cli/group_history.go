@@ -16,8 +16,8 @@ type GroupHistory struct {
 
 // Run shows the specs that were in force, the newest first. As JSON they are as the leader stores
 // them.
-func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
-	g, err := s.group(ctx, c.Group)
+func (c *GroupHistory) Run(ctx context.Context, inv *Invocation) error {
+	g, err := inv.group(ctx, c.Group)
 	if err != nil {
 		return err
 	}
@@ -26,11 +26,11 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 	if past == nil {
 		past = []store.PastSpec{}
 	}
-	if done, err := s.records(past); done {
+	if done, err := inv.records(past); done {
 		return err
 	}
 	if len(past) == 0 {
-		s.note("no spec of %s has been in force yet, according to its leader", c.Group)
+		inv.note("no spec of %s has been in force yet, according to its leader", c.Group)
 		return nil
 	}
 	t := output.Table{Columns: []output.Column{
@@ -42,7 +42,7 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 		{Title: "IN-FORCE"},
 		{Title: "AGE", Spare: 1},
 	}}
-	now, scr := s.env.Now(), s.screen()
+	now, scr := inv.env.Now(), inv.screen()
 	for _, p := range past {
 		when := p.At.UTC().Format(time.RFC3339)
 		if scr.Terminal {
@@ -51,7 +51,7 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 		t.Add(fmt.Sprint(int64(p.Revision)), when, p.Template, fmt.Sprint(p.Size), yesOrDash(p.Good),
 			yesOrDash(p.Revision == st.AcceptedRevision), output.Age(now, p.At))
 	}
-	return t.Write(scr, s.wide())
+	return t.Write(scr, inv.wide())
 }
 
 func yesOrDash(yes bool) string {

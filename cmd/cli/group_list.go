@@ -15,8 +15,8 @@ type GroupList struct {
 }
 
 // Run lists the groups. As JSON they are the specs as stored.
-func (c *GroupList) Run(ctx context.Context, s *Session) error {
-	names, err := s.shards(ctx, c.AllShards)
+func (c *GroupList) Run(ctx context.Context, inv *Invocation) error {
+	names, err := inv.shards(ctx, c.AllShards)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 		{Title: "FOR"},
 	}}
 	for _, name := range names {
-		all, _, err := s.groups(ctx, store.KeysOf(name), 0)
+		all, _, err := inv.groups(ctx, store.KeysOf(name), 0)
 		if err != nil {
 			return err
 		}
@@ -48,15 +48,15 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 				provider = "-"
 			}
 			t.Add(g.Name, g.Shard, v.State, v.Health, v.Run, provider, v.Now, yesOrDash(g.IsStatic()),
-				revision(g.Revision()), output.Age(s.env.Now(), v.Since))
+				revision(g.Revision()), output.Age(inv.env.Now(), v.Since))
 		}
 	}
-	if done, err := s.records(raw); done {
+	if done, err := inv.records(raw); done {
 		return err
 	}
 	if len(t.Rows) == 0 {
-		s.note("no groups; create one with: leasehold group apply -f FILE")
+		inv.note("no groups; create one with: leasehold group apply -f FILE")
 		return nil
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }

@@ -11,8 +11,8 @@ type GroupPause struct {
 }
 
 // Run pauses the group.
-func (c *GroupPause) Run(ctx context.Context, s *Session) error {
-	return s.setPaused(ctx, c.Group, true, "paused")
+func (c *GroupPause) Run(ctx context.Context, inv *Invocation) error {
+	return inv.setPaused(ctx, c.Group, true, "paused")
 }
 
 // GroupResume is the command group resume.
@@ -21,12 +21,12 @@ type GroupResume struct {
 }
 
 // Run ends the pause.
-func (c *GroupResume) Run(ctx context.Context, s *Session) error {
-	return s.setPaused(ctx, c.Group, false, "resumed")
+func (c *GroupResume) Run(ctx context.Context, inv *Invocation) error {
+	return inv.setPaused(ctx, c.Group, false, "resumed")
 }
 
-func (s *Session) setPaused(ctx context.Context, name string, paused bool, what string) error {
-	ch, err := s.readExisting(ctx, name)
+func (inv *Invocation) setPaused(ctx context.Context, name string, paused bool, what string) error {
+	ch, err := inv.readExisting(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -35,19 +35,19 @@ func (s *Session) setPaused(ctx context.Context, name string, paused bool, what 
 	if paused {
 		command = "pause"
 	}
-	return s.writeOne(ctx, &ch, what, "leasehold group show "+name+", then leasehold group "+command+" "+name)
+	return inv.writeOne(ctx, &ch, what, "leasehold group show "+name+", then leasehold group "+command+" "+name)
 }
 
 // writeOne writes a change of one group, unless there is none, and returns the result.
-func (s *Session) writeOne(ctx context.Context, ch *change, what, again string) error {
+func (inv *Invocation) writeOne(ctx context.Context, ch *groupChange, what, again string) error {
 	if ch.unchanged() {
-		return s.leftAlone(ctx, *ch, ch.rev())
+		return inv.reportUnchanged(ctx, *ch, ch.rev())
 	}
-	rev, err := s.write(ctx, []change{*ch}, again)
+	rev, err := inv.write(ctx, []groupChange{*ch}, again)
 	if err != nil {
 		return err
 	}
-	ch.was = rev
-	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", ch.name, what, rev)
+	ch.groupRev = rev
+	fmt.Fprintf(inv.env.Stdout, "%s %s rev %d\n", ch.name, what, rev)
 	return nil
 }

@@ -22,62 +22,62 @@ type GroupRollback struct {
 // Run restores the template with which the whole group was last healthy: provider, template,
 // workload, vars, secrets, checks, files, slots and the probe of busy. Everything else stays
 // unchanged. With --to it restores a whole spec; only fields that commands set stay unchanged.
-func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
-	begun := s.env.Now()
-	var ch change
+func (c *GroupRollback) Run(ctx context.Context, inv *Invocation) error {
+	begun := inv.env.Now()
+	var ch groupChange
 	var to string
 	var err error
 	if c.To != nil {
-		ch, err = s.rollbackTo(ctx, c.Group, store.Revision(*c.To))
+		ch, err = inv.rollbackTo(ctx, c.Group, store.Revision(*c.To))
 		to = fmt.Sprintf("the spec of revision %d", *c.To)
 	} else {
-		ch, to, err = s.rollbackToGood(ctx, c.Group)
+		ch, to, err = inv.rollbackToGood(ctx, c.Group)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.refuseIfDeleting(ch, c.DryRun); err != nil {
+	if err := inv.refuseIfDeleting(ch, c.DryRun); err != nil {
 		return err
 	}
 	command := "leasehold group rollback " + c.Group
 	if c.To != nil {
 		command += fmt.Sprintf(" --to %d", *c.To)
 	}
-	fmt.Fprintf(s.env.Stdout, "%s: back to %s\n", c.Group, to)
+	fmt.Fprintf(inv.env.Stdout, "%s: back to %s\n", c.Group, to)
 	restored := ch.after.InstanceSpec()
-	fmt.Fprintln(s.env.Stdout, reason.LeftBy(&restored, c.To != nil))
+	fmt.Fprintln(inv.env.Stdout, reason.LeftBy(&restored, c.To != nil))
 	if c.DryRun {
-		if err := s.dryRunOne(ctx, ch); err != nil {
+		if err := inv.dryRunOne(ctx, ch); err != nil {
 			return err
 		}
 		if ch.shrinks() {
 			command += " --confirm=" + c.Group
 		}
-		fmt.Fprintf(s.env.Stdout, "Nothing changed. Do it: %s\n", command)
+		fmt.Fprintf(inv.env.Stdout, "Nothing changed. Do it: %s\n", command)
 		return nil
 	}
-	if err := writeChanges(s, ch.before, ch.after); err != nil {
+	if err := writeChanges(inv, ch.before, ch.after); err != nil {
 		return err
 	}
 	if ch.shrinks() {
-		if err := s.confirm(ctx, c.Confirm, ch.name, ch.shrinking()); err != nil {
+		if err := inv.confirm(ctx, c.Confirm, ch.name, ch.describeShrinking()); err != nil {
 			return err
 		}
 	}
-	if err := s.writeOne(ctx, &ch, "rolled back", "leasehold group show "+c.Group+", then "+command); err != nil {
+	if err := inv.writeOne(ctx, &ch, "rolled back", "leasehold group show "+c.Group+", then "+command); err != nil {
 		return err
 	}
-	s.warnOfRest(ch)
-	return s.waitFor(ctx, c.Wait, ch, begun)
+	inv.warnOfRest(ch)
+	return inv.waitFor(ctx, c.Wait, ch, begun)
 }
 
 // rollbackToGood returns the change back to the last template with which the whole group was
 // healthy.
-func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, to string, err error) {
-	if ch, err = s.readExisting(ctx, name); err != nil {
+func (inv *Invocation) rollbackToGood(ctx context.Context, name string) (ch groupChange, to string, err error) {
+	if ch, err = inv.readExisting(ctx, name); err != nil {
 		return ch, "", err
 	}
-	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(name))
+	status, _, err := findRecord[store.Status](ctx, inv, inv.keys().Status(name))
 	if err != nil {
 		return ch, "", err
 	}
@@ -96,25 +96,25 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 
 // rollbackTo returns the change back to the spec that was written at this revision. It works even
 // if the present spec cannot be used.
-func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision) (change, error) {
+func (inv *Invocation) rollbackTo(ctx context.Context, name string, to store.Revision) (groupChange, error) {
 	if !isName(name) {
-		return change{}, s.noGroup(ctx, name)
+		return groupChange{}, inv.noGroup(ctx, name)
 	}
 	history := "leasehold group history " + name
-	ch, err := s.readChange(ctx, name)
+	ch, err := inv.readChange(ctx, name)
 	switch {
 	case err != nil:
 		return ch, err
 	case ch.isNew():
-		return ch, s.noGroup(ctx, name)
+		return ch, inv.noGroup(ctx, name)
 	case ch.static != nil:
 		return ch, failure(Failed, "restore it in the shard's file, then leasehold config apply -f FILE",
 			"group %s is static: its spec is in the shard's file, and only that file has its history", name)
-	case to <= 0 || to > ch.was:
-		return ch, failure(NotFound, history, "revision %d is not one of group %s: its newest is %d", to, name, ch.was)
+	case to <= 0 || to > ch.groupRev:
+		return ch, failure(NotFound, history, "revision %d is not one of group %s: its newest is %d", to, name, ch.groupRev)
 	}
-	key := s.keys().Group(name)
-	listing, err := s.list(ctx, key, to)
+	key := inv.keys().Group(name)
+	listing, err := inv.list(ctx, key, to)
 	if errors.Is(err, store.ErrCompacted) {
 		return ch,
 			failure(NotFound,
@@ -146,7 +146,7 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 			joined(err))
 	}
 	if ch.broken != nil {
-		s.warnOfBroken(ch)
+		inv.warnOfBroken(ch)
 	}
 	ch.after = spec
 	ch.after.OperatorState = ch.before.OperatorState
@@ -154,7 +154,7 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 }
 
 // rollbackOf returns why a group cannot be rolled back to the last good template, if so.
-func rollbackOf(ch change, good *store.GoodSpec) error {
+func rollbackOf(ch groupChange, good *store.GoodSpec) error {
 	history := "leasehold group history " + ch.name
 	switch {
 	case good == nil:

@@ -21,39 +21,39 @@ type GroupScale struct {
 
 // Run changes the size. In a group whose size follows its load the size overrides the load
 // (AUTO-3).
-func (c *GroupScale) Run(ctx context.Context, s *Session) error {
+func (c *GroupScale) Run(ctx context.Context, inv *Invocation) error {
 	if (c.Size == nil) != c.Auto {
 		return failureRun(Usage, "leasehold group scale --help", "give the new size, or --auto")
 	}
 	if c.Size != nil && (*c.Size < 0 || *c.Size > store.MaxSize) {
 		return failureRun(Usage, "leasehold group scale --help", "size: %d: must be 0 to %d", *c.Size, store.MaxSize)
 	}
-	ch, err := s.readExisting(ctx, c.Group)
+	ch, err := inv.readExisting(ctx, c.Group)
 	if err != nil {
 		return err
 	}
-	if err := c.change(s, &ch); err != nil {
+	if err := c.change(inv, &ch); err != nil {
 		return err
 	}
 	var field *store.FieldError
 	if err := ch.after.Validate(); errors.As(err, &field) {
 		return failureRun(Usage, "leasehold group scale --help", "%s", field)
 	}
-	a := awaited{spec: ch.after, since: ch.rev(), begun: s.env.Now()}
+	a := awaited{spec: ch.after, since: ch.rev(), begun: inv.env.Now()}
 	if ch.unchanged() {
-		if err := s.leftAlone(ctx, ch, ch.rev()); err != nil {
+		if err := inv.reportUnchanged(ctx, ch, ch.rev()); err != nil {
 			return err
 		}
 	} else {
 		act := ""
 		switch {
 		case ch.shrinks():
-			act = ch.shrinking()
-		case ch.leaps():
-			act = ch.growing()
+			act = ch.describeShrinking()
+		case ch.growsMuch():
+			act = ch.describeGrowth()
 		}
 		if act != "" {
-			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+			if err := inv.confirm(ctx, c.Confirm, ch.name, act); err != nil {
 				return err
 			}
 		}
@@ -61,21 +61,21 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 		if c.Size != nil {
 			again = fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group, *c.Size)
 		}
-		if ch.was, err = s.write(ctx, []change{ch}, again); err != nil {
+		if ch.groupRev, err = inv.write(ctx, []groupChange{ch}, again); err != nil {
 			return err
 		}
-		a.since, a.after = ch.was, ch.was
-		c.report(s, ch)
+		a.since, a.after = ch.groupRev, ch.groupRev
+		c.report(inv, ch)
 	}
-	s.warnOfRest(ch)
+	inv.warnOfRest(ch)
 	if !c.Wait {
 		return nil
 	}
-	return s.wait(ctx, a)
+	return inv.wait(ctx, a)
 }
 
 // change sets the size, or the size that overrides the load.
-func (c *GroupScale) change(s *Session, ch *change) error {
+func (c *GroupScale) change(inv *Invocation, ch *groupChange) error {
 	scale := ch.after.Scale
 	follows := scale != nil && !scale.Advises()
 	switch {
@@ -88,8 +88,8 @@ func (c *GroupScale) change(s *Session, ch *change) error {
 	case c.Auto:
 		ch.after.ScaleHold = nil
 	default:
-		now := s.env.Now().UTC()
-		hold := store.ScaleHold{Size: *c.Size, By: s.who(), At: now}
+		now := inv.env.Now().UTC()
+		hold := store.ScaleHold{Size: *c.Size, By: inv.who(), At: now}
 		if c.Until != "" {
 			until, err := momentOf(c.Until, now)
 			if err != nil {
@@ -123,13 +123,13 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 }
 
 // report says what was changed, and for how long a size overrides the load.
-func (c *GroupScale) report(s *Session, ch change) {
+func (c *GroupScale) report(inv *Invocation, ch groupChange) {
 	before, after := ch.sizes()
 	if c.Auto {
-		fmt.Fprintf(s.env.Stdout, "%s size %d follows the load rev %d\n", ch.name, after, ch.was)
+		fmt.Fprintf(inv.env.Stdout, "%s size %d follows the load rev %d\n", ch.name, after, ch.groupRev)
 		return
 	}
-	fmt.Fprintf(s.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, before, after, ch.was)
+	fmt.Fprintf(inv.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, before, after, ch.groupRev)
 	hold := ch.after.ScaleHold
 	if hold == nil {
 		return
@@ -138,9 +138,9 @@ func (c *GroupScale) report(s *Session, ch change) {
 	if !hold.Until.IsZero() {
 		until = "until " + hold.Until.Format(time.RFC3339)
 	}
-	s.note("it holds over the load %s; leasehold group scale %s --auto ends that", until, ch.name)
+	inv.note("it holds over the load %s; leasehold group scale %s --auto ends that", until, ch.name)
 	if scale := ch.after.Scale; scale.Within(hold.Size) != hold.Size {
-		s.warn("size %d is not within scale.min %d and scale.max %d, which bound only what load asks for", hold.Size,
+		inv.warn("size %d is not within scale.min %d and scale.max %d, which bound only what load asks for", hold.Size,
 			scale.Least(), scale.Max)
 	}
 }

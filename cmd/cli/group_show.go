@@ -27,15 +27,15 @@ type groupDocument struct {
 }
 
 // Run shows the group.
-func (c *GroupShow) Run(ctx context.Context, s *Session) error {
-	g, err := s.group(ctx, c.Group)
+func (c *GroupShow) Run(ctx context.Context, inv *Invocation) error {
+	g, err := inv.group(ctx, c.Group)
 	if err != nil {
 		return err
 	}
-	if done, err := s.records(documentOf(g)); done {
+	if done, err := inv.records(documentOf(g)); done {
 		return err
 	}
-	listing, err := s.list(ctx, s.keys().Of(store.KindSlots)+g.Name+"/", 0)
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindSlots)+g.Name+"/", 0)
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	slices.SortFunc(slots, func(a, b store.Versioned[store.Slot]) int { return a.Record.Number - b.Record.Number })
-	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	leaders, err := inv.list(ctx, inv.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
 	}
-	scr, v, now := s.screen(), story.RowOf(g), s.env.Now()
+	scr, v, now := inv.screen(), story.RowOf(g), inv.env.Now()
 	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.State, v.Health, v.Run,
 		output.Age(now, v.Since))
 	fmt.Fprintf(scr.W, "now: %s\n", v.Now)
@@ -63,7 +63,7 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	if !leads {
 		found = append(found, problem{
 			What:  "no coordinator is running: no work is done for this group",
-			About: s.flags.Shard, Remedies: story.Inspect("leasehold status"),
+			About: inv.flags.Shard, Remedies: story.Inspect("leasehold status"),
 		})
 	}
 	return writeProblems(scr, found)

@@ -16,29 +16,29 @@ type GroupStop struct {
 }
 
 // Run stops the group: its instances are drained and deleted, its size is kept.
-func (c *GroupStop) Run(ctx context.Context, s *Session) error {
-	begun := s.env.Now()
-	ch, err := s.readExisting(ctx, c.Group)
+func (c *GroupStop) Run(ctx context.Context, inv *Invocation) error {
+	begun := inv.env.Now()
+	ch, err := inv.readExisting(ctx, c.Group)
 	if err != nil {
 		return err
 	}
 	if !ch.after.Stopped {
 		act := fmt.Sprintf("all instances of group %s (%s wanted) are drained and deleted; its size is kept", c.Group,
 			isAre(ch.after.Size))
-		if err := s.confirm(ctx, c.Confirm, c.Group, act); err != nil {
+		if err := inv.confirm(ctx, c.Confirm, c.Group, act); err != nil {
 			return err
 		}
 	}
 	ch.after.Stopped = true
-	if err := s.writeOne(ctx, &ch, "stopped",
+	if err := inv.writeOne(ctx, &ch, "stopped",
 		"leasehold group show "+c.Group+", then leasehold group stop "+c.Group); err != nil {
 		return err
 	}
-	s.note("its instances are drained and deleted; it is started again with: leasehold group start %s", c.Group)
+	inv.note("its instances are drained and deleted; it is started again with: leasehold group start %s", c.Group)
 	if ch.after.Paused {
-		s.warn("%s is paused: its instances stay until leasehold group resume %s", c.Group, c.Group)
+		inv.warn("%s is paused: its instances stay until leasehold group resume %s", c.Group, c.Group)
 	}
-	return s.waitFor(ctx, c.Wait, ch, begun)
+	return inv.waitFor(ctx, c.Wait, ch, begun)
 }
 
 // GroupStart is the command group start.
@@ -49,57 +49,53 @@ type GroupStart struct {
 
 // Run starts a group that was stopped or never started. Slots that were given up are retried
 // (REC-11).
-func (c *GroupStart) Run(ctx context.Context, s *Session) error {
-	begun := s.env.Now()
-	ch, err := s.readExisting(ctx, c.Group)
+func (c *GroupStart) Run(ctx context.Context, inv *Invocation) error {
+	begun := inv.env.Now()
+	ch, err := inv.readExisting(ctx, c.Group)
 	if err != nil {
 		return err
 	}
-	errored, err := s.erroredSlots(ctx, c.Group)
+	errored, err := inv.erroredSlots(ctx, c.Group)
 	if err != nil {
 		return err
 	}
 	ch.after.Stopped, ch.after.Unstarted = false, false
-	if err := s.start(ctx, &ch, errored); err != nil {
+	if err := inv.start(ctx, &ch, errored); err != nil {
 		return err
 	}
-	s.warnOfRest(ch)
-	return s.waitFor(ctx, c.Wait, ch, begun)
+	inv.warnOfRest(ch)
+	return inv.waitFor(ctx, c.Wait, ch, begun)
 }
 
 // start writes the changed specs and, in the same transaction, orders a retry of slots that were
 // given up.
-func (s *Session) start(ctx context.Context, ch *change, errored int) error {
+func (inv *Invocation) start(ctx context.Context, ch *groupChange, errored int) error {
 	again := "leasehold group show " + ch.name + ", then leasehold group start " + ch.name
 	if errored == 0 {
-		return s.writeOne(ctx, ch, "started", again)
+		return inv.writeOne(ctx, ch, "started", again)
 	}
-	retry := s.request(store.RequestRetry, ch.name, "")
+	retry := inv.request(store.RequestRetry, ch.name, "")
 	if ch.unchanged() {
-		holds := []store.Condition{
-			store.At(s.keys().Group(ch.name), ch.was),
-			store.At(s.keys().Static(ch.name), ch.staticWas),
-		}
-		if err := s.leave(ctx, retry, holds,
+		if err := inv.leave(ctx, retry, ch.asRead(inv.keys()),
 			fmt.Sprintf("group %s: it was changed in the meantime", ch.name)); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
 	} else {
-		rev, err := s.writeWith(ctx, []change{*ch}, []store.Request{retry}, again)
+		rev, err := inv.writeWith(ctx, []groupChange{*ch}, []store.Request{retry}, again)
 		if err != nil {
 			return err
 		}
-		ch.was = rev
-		fmt.Fprintf(s.env.Stdout, "%s started rev %d\n", ch.name, rev)
+		ch.groupRev = rev
+		fmt.Fprintf(inv.env.Stdout, "%s started rev %d\n", ch.name, rev)
 	}
-	return s.ordered(ctx, retry, ch.name,
+	return inv.ordered(ctx, retry, ch.name,
 		counted(errored, "slot that was given up is retried", "slots that were given up are retried"))
 }
 
 // erroredSlots counts the slots of a group that were given up.
-func (s *Session) erroredSlots(ctx context.Context, name string) (int, error) {
-	listing, err := s.list(ctx, s.keys().Of(store.KindSlots)+name+"/", 0)
+func (inv *Invocation) erroredSlots(ctx context.Context, name string) (int, error) {
+	listing, err := inv.list(ctx, inv.keys().Of(store.KindSlots)+name+"/", 0)
 	if err != nil {
 		return 0, err
 	}
@@ -124,9 +120,9 @@ type GroupRestart struct {
 }
 
 // Run orders a relaunch of all instances of the group, within its budgets.
-func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
-	begun := s.env.Now()
-	ch, err := s.readExisting(ctx, c.Group)
+func (c *GroupRestart) Run(ctx context.Context, inv *Invocation) error {
+	begun := inv.env.Now()
+	ch, err := inv.readExisting(ctx, c.Group)
 	if err != nil {
 		return err
 	}
@@ -136,32 +132,32 @@ func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 	}
 	ch.after.Relaunch = store.Relaunch{Number: ch.after.Relaunch.Number + 1, Action: action}
 	what := fmt.Sprintf("restart %d", ch.after.Relaunch.Number)
-	if err := s.writeOne(ctx, &ch, what,
+	if err := inv.writeOne(ctx, &ch, what,
 		"leasehold group show "+c.Group+", then leasehold group restart "+c.Group); err != nil {
 		return err
 	}
-	s.note("all its instances are %s as its budgets allow; watch it with: leasehold events -g %s --follow", how,
+	inv.note("all its instances are %s as its budgets allow; watch it with: leasehold events -g %s --follow", how,
 		c.Group)
-	s.warnOfRest(ch)
-	return s.waitFor(ctx, c.Wait, ch, begun)
+	inv.warnOfRest(ch)
+	return inv.waitFor(ctx, c.Wait, ch, begun)
 }
 
 // warnOfRest warns that nothing happens as long as the group is paused or not started.
-func (s *Session) warnOfRest(ch change) {
+func (inv *Invocation) warnOfRest(ch groupChange) {
 	switch {
 	case ch.after.Stopped:
-		s.warn("%s is stopped: nothing happens until leasehold group start %s", ch.name, ch.name)
+		inv.warn("%s is stopped: nothing happens until leasehold group start %s", ch.name, ch.name)
 	case ch.after.Unstarted:
-		s.warn("%s was never started: nothing happens until leasehold group start %s", ch.name, ch.name)
+		inv.warn("%s was never started: nothing happens until leasehold group start %s", ch.name, ch.name)
 	case ch.after.Paused:
-		s.warn("%s is paused: nothing happens until leasehold group resume %s", ch.name, ch.name)
+		inv.warn("%s is paused: nothing happens until leasehold group resume %s", ch.name, ch.name)
 	}
 }
 
 // waitFor waits for the effect of what was written, with --wait.
-func (s *Session) waitFor(ctx context.Context, wanted bool, ch change, begun time.Time) error {
+func (inv *Invocation) waitFor(ctx context.Context, wanted bool, ch groupChange, begun time.Time) error {
 	if !wanted {
 		return nil
 	}
-	return s.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: ch.rev(), begun: begun})
+	return inv.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: ch.rev(), begun: begun})
 }

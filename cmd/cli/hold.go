@@ -13,48 +13,48 @@ type Hold struct {
 }
 
 // Run puts the shard on hold.
-func (c *Hold) Run(ctx context.Context, s *Session) error {
-	shard, err := s.readShard(ctx)
+func (c *Hold) Run(ctx context.Context, inv *Invocation) error {
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
 	}
-	hold := &store.Hold{By: s.who(), Why: c.Why, At: s.env.Now().UTC()}
-	return s.setHold(ctx, shard, hold, "on hold", "nothing is created or deleted until leasehold release")
+	hold := &store.Hold{By: inv.who(), Why: c.Why, At: inv.env.Now().UTC()}
+	return inv.setHold(ctx, shard, hold, "on hold", "nothing is created or deleted until leasehold release")
 }
 
 // setHold changes the shard's record, if it is still as the command read it: a release ends no
 // other hold than the one it has shown.
-func (s *Session) setHold(ctx context.Context, shard store.Versioned[store.Shard], hold *store.Hold, what,
+func (inv *Invocation) setHold(ctx context.Context, shard store.Versioned[store.Shard], hold *store.Hold, what,
 	follows string,
 ) error {
 	switch was := shard.Record.Hold; {
 	case hold != nil && was != nil:
 		return failure(Conflict, "run leasehold release, then leasehold hold", "shard %s is already on hold, by %s: %s",
-			s.flags.Shard, was.By, was.Why)
+			inv.flags.Shard, was.By, was.Why)
 	case hold == nil && was == nil:
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, shard.Modified)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged rev %d\n", inv.flags.Shard, shard.Modified)
 		return nil
 	}
 	was, next := shard.Record.Hold, shard.Record
 	if hold == nil {
-		next.Release(s.env.Now().UTC())
+		next.Release(inv.env.Now().UTC())
 	} else {
 		next.Hold = hold
 	}
-	rev, err := s.writeShard(ctx, shard, next)
+	rev, err := inv.writeShard(ctx, shard, next)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", s.flags.Shard, what, rev)
+	fmt.Fprintf(inv.env.Stdout, "%s %s rev %d\n", inv.flags.Shard, what, rev)
 	if follows != "" {
-		s.note("%s", follows)
+		inv.note("%s", follows)
 	}
 	if hold == nil && was.Extras > 0 {
 		grace := shard.Record.Settings.WithDefaults().OrphanGrace
-		s.note("the reason for the hold was: %s", was.Why)
-		s.note("these machines cause no further hold; orphan_grace starts again: those not adopted within %s are removed "+
+		inv.note("the reason for the hold was: %s", was.Why)
+		inv.note("these machines cause no further hold; orphan_grace starts again: those not adopted within %s are removed "+
 			"permanently", grace)
-		s.note("check them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")
+		inv.note("check them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")
 	}
 	return nil
 }

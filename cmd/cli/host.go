@@ -11,22 +11,22 @@ import (
 )
 
 // host returns what the services need from the process and from the flags of all commands.
-func (s *Session) host() *services.Host {
+func (inv *Invocation) host() *services.Host {
 	h := &services.Host{
-		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
-		Version: s.env.Version, Shard: s.flags.Shard, SecretsKey: s.env.SecretsKey,
-		Args:     s.args,
+		Stdout: inv.env.Stdout, Stderr: inv.env.Stderr, Terminal: inv.env.StderrTerminal, Colour: inv.aside().Colour,
+		Version: inv.env.Version, Shard: inv.flags.Shard, SecretsKey: inv.env.SecretsKey,
+		Args:     inv.args,
 		Service:  supervised.Open(),
-		Adapters: s.env.Adapters,
-		Open:     s.connect,
-		Login:    s.login,
-		Allowed:  s.allowed,
-		Line:     func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
+		Adapters: inv.env.Adapters,
+		Open:     inv.connect,
+		Login:    inv.login,
+		Allowed:  inv.allowed,
+		Line:     func(e store.JournalEntry) string { return eventLine(inv.screen(), e, inv.env.Now(), false) },
 	}
-	if ask := s.env.Members; ask != nil {
+	if ask := inv.env.Members; ask != nil {
 		h.Members = func(ctx context.Context, c *Connection) (store.Members, error) {
 			if c == nil {
-				flags := s.connection(nil)
+				flags := inv.connection(nil)
 				c = &flags
 			}
 			return ask(ctx, *c)
@@ -36,10 +36,10 @@ func (s *Session) host() *services.Host {
 }
 
 // connection returns how to connect to etcd.
-func (s *Session) connection(log *slog.Logger) Connection {
-	name, password, _ := strings.Cut(s.flags.User, ":")
+func (inv *Invocation) connection(log *slog.Logger) Connection {
+	name, password, _ := strings.Cut(inv.flags.User, ":")
 	return Connection{
-		Endpoints: s.flags.Endpoints, CACert: s.flags.CACert, Cert: s.flags.Cert, Key: s.flags.Key,
+		Endpoints: inv.flags.Endpoints, CACert: inv.flags.CACert, Cert: inv.flags.Cert, Key: inv.flags.Key,
 		Username: name, Password: password, Logger: log,
 	}
 }

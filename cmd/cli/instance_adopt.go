@@ -20,7 +20,7 @@ type InstanceAdopt struct {
 
 // Run orders the adoption of machines without a record. The leader checks each order, because only
 // it knows the providers' answers, and the journal has the result.
-func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
+func (c *InstanceAdopt) Run(ctx context.Context, inv *Invocation) error {
 	switch {
 	case c.All == (c.Instance != ""):
 		return failureRun(Usage, "leasehold instance adopt --help", "give the ID of a machine, or --all")
@@ -30,44 +30,44 @@ func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 		return failureRun(Usage, "leasehold instance adopt --help", "--slot: %d: must be 0 or more", *c.Slot)
 	}
 	if c.Group != "" {
-		if _, err := s.group(ctx, c.Group); err != nil {
+		if _, err := inv.group(ctx, c.Group); err != nil {
 			return err
 		}
 	}
 	if c.All {
-		return c.all(ctx, s)
+		return c.all(ctx, inv)
 	}
-	return c.one(ctx, s)
+	return c.one(ctx, inv)
 }
 
-func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
+func (c *InstanceAdopt) one(ctx context.Context, inv *Invocation) error {
 	if !isName(c.Instance) {
 		return failureRun(Usage, "leasehold instance adopt --help", "%q: must be the ID of a machine, without /",
 			c.Instance)
 	}
-	if kv, err := s.find(ctx, s.keys().Instance(c.Instance)); err != nil || kv.Modified != 0 {
+	if kv, err := inv.find(ctx, inv.keys().Instance(c.Instance)); err != nil || kv.Modified != 0 {
 		if err != nil {
 			return err
 		}
 		return failureRun(Failed, "leasehold instance show "+c.Instance,
 			"instance %s already has a record: there is nothing to adopt, and no order was given", c.Instance)
 	}
-	r := s.request(store.RequestAdopt, c.Group, c.Instance)
+	r := inv.request(store.RequestAdopt, c.Group, c.Instance)
 	r.Slot = c.Slot
-	holds := []store.Condition{store.Absent(s.keys().Instance(c.Instance))}
-	if err := s.leave(ctx, r, holds, fmt.Sprintf("instance %s got a record in the meantime", c.Instance)); err != nil {
+	holds := []store.Condition{store.Absent(inv.keys().Instance(c.Instance))}
+	if err := inv.leave(ctx, r, holds, fmt.Sprintf("instance %s got a record in the meantime", c.Instance)); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s %s ordered %s\n", c.Instance, r.Kind, r.ID)
-	s.note("the leader looks for a machine of this shard with this ID and no record, " +
+	fmt.Fprintf(inv.env.Stdout, "%s %s ordered %s\n", c.Instance, r.Kind, r.ID)
+	inv.note("the leader looks for a machine of this shard with this ID and no record, " +
 		"and adopts it or says why not; where no agent can prove its template, a roll replaces it unless it is protected; " +
 		"watch it with: leasehold events --follow")
-	return s.warnWithoutLeader(ctx)
+	return inv.warnWithoutLeader(ctx)
 }
 
 // all orders the adoption of every machine whose slot is certain.
-func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
-	known, err := s.recoverable(ctx)
+func (c *InstanceAdopt) all(ctx context.Context, inv *Invocation) error {
+	known, err := inv.recoverable(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,16 +75,16 @@ func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 	plan := slices.DeleteFunc(recovery.Plan(known),
 		func(m recovery.Candidate) bool { return c.Group != "" && m.Group != c.Group })
 	if len(plan) == 0 {
-		s.note("no machine without a record is known")
+		inv.note("no machine without a record is known")
 		return nil
 	}
-	if err := showCandidates(s, plan); err != nil {
+	if err := showCandidates(inv, plan); err != nil {
 		return err
 	}
 	var orders []store.Request
 	for _, m := range plan {
 		if m.Adoptable() {
-			r := s.request(store.RequestAdopt, m.Group, m.Instance)
+			r := inv.request(store.RequestAdopt, m.Group, m.Instance)
 			r.Slot = &m.Slot
 			orders = append(orders, r)
 		}
@@ -92,10 +92,10 @@ func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 	if len(orders) == 0 {
 		return failureRun(Failed, "leasehold instance adopt ID --slot N", "none of them has a slot that is certain")
 	}
-	if err := s.leaveAll(ctx, orders); err != nil {
+	if err := inv.leaveAll(ctx, orders); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "adoption of %s ordered\n", counted(len(orders), "machine", "machines"))
-	s.note("watch it with: leasehold events --follow")
-	return s.warnWithoutLeader(ctx)
+	fmt.Fprintf(inv.env.Stdout, "adoption of %s ordered\n", counted(len(orders), "machine", "machines"))
+	inv.note("watch it with: leasehold events --follow")
+	return inv.warnWithoutLeader(ctx)
 }

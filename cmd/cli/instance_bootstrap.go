@@ -38,8 +38,8 @@ const bootstrapWait = 30 * time.Second
 
 // Run orders an instance and prints the script for its machine. The join token in it is made here,
 // and etcd only gets its hash.
-func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
-	g, err := s.group(ctx, c.Group)
+func (c *InstanceBootstrap) Run(ctx context.Context, inv *Invocation) error {
+	g, err := inv.group(ctx, c.Group)
 	if err != nil {
 		return err
 	}
@@ -51,32 +51,32 @@ func (c *InstanceBootstrap) Run(ctx context.Context, s *Session) error {
 	case c.Valid < time.Minute || c.Valid > store.MaxBootstrapValid:
 		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to %s", c.Valid,
 			store.Duration(store.MaxBootstrapValid))
-	case c.CloudConfig && s.flags.Output == "json":
+	case c.CloudConfig && inv.flags.Output == "json":
 		return failure(Usage, "leasehold instance bootstrap --help", "--cloud-config and -o json exclude each other")
 	}
-	shard, err := c.shard(ctx, s)
+	shard, err := c.shard(ctx, inv)
 	if err != nil {
 		return err
 	}
 	token := store.NewToken()
-	rec, err := c.order(ctx, s, store.TokenHash(token))
+	rec, err := c.order(ctx, inv, store.TokenHash(token))
 	if err != nil {
 		return err
 	}
-	return c.print(s, shard, rec, token)
+	return c.print(inv, shard, rec, token)
 }
 
 // shard reads the shard's data for the machine. A machine can join only over encrypted streams.
-func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Shard, error) {
-	v, err := s.readShard(ctx)
+func (c *InstanceBootstrap) shard(ctx context.Context, inv *Invocation) (bootstrap.Shard, error) {
+	v, err := inv.readShard(ctx)
 	if err != nil {
 		return bootstrap.Shard{}, err
 	}
-	replicas, err := readKind[store.Replica](ctx, s, s.keys(), store.KindReplicas, 0)
+	replicas, err := readKind[store.Replica](ctx, inv, inv.keys(), store.KindReplicas, 0)
 	if err != nil {
 		return bootstrap.Shard{}, err
 	}
-	shard := bootstrap.Shard{ID: v.Record.ID, Name: s.flags.Shard, Settings: v.Record.Settings, Replicas: replicas}
+	shard := bootstrap.Shard{ID: v.Record.ID, Name: inv.flags.Shard, Settings: v.Record.Settings, Replicas: replicas}
 	for _, id := range slices.Sorted(maps.Keys(replicas)) {
 		if shard.CA == "" {
 			shard.CA = replicas[id].CA
@@ -95,40 +95,40 @@ func (c *InstanceBootstrap) shard(ctx context.Context, s *Session) (bootstrap.Sh
 
 // order makes the leader create the record, and returns it. If it fails for any reason, the order
 // is withdrawn: a record that is created later would be useless, since its token is lost.
-func (c *InstanceBootstrap) order(ctx context.Context, s *Session, hash string) (store.Instance, error) {
-	r := s.request(store.RequestBootstrap, c.Group, "")
+func (c *InstanceBootstrap) order(ctx context.Context, inv *Invocation, hash string) (store.Instance, error) {
+	r := inv.request(store.RequestBootstrap, c.Group, "")
 	r.Token, r.Valid, r.Zone = hash, store.Duration(c.Valid), c.Zone
-	key := s.keys().Request(r.ID)
-	limit := s.flags.Timeout
+	key := inv.keys().Request(r.ID)
+	limit := inv.flags.Timeout
 	if limit <= 0 {
 		limit = bootstrapWait
 	}
-	rev, err := s.commit(ctx, "give order", store.Txn{
+	rev, err := inv.commit(ctx, "give order", store.Txn{
 		Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(r))},
 	})
 	if err == nil {
-		err = c.carriedOut(ctx, s, r, rev, limit)
+		err = c.carriedOut(ctx, inv, r, rev, limit)
 	}
 	if err != nil {
-		return c.withdraw(context.WithoutCancel(ctx), s, r, err)
+		return c.withdraw(context.WithoutCancel(ctx), inv, r, err)
 	}
-	return c.made(ctx, s, r)
+	return c.made(ctx, inv, r)
 }
 
 // carriedOut waits until the leader ends the order.
-func (c *InstanceBootstrap) carriedOut(ctx context.Context, s *Session, r store.Request, from store.Revision,
+func (c *InstanceBootstrap) carriedOut(ctx context.Context, inv *Invocation, r store.Request, from store.Revision,
 	limit time.Duration,
 ) error {
-	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	leaders, err := inv.list(ctx, inv.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
 	}
 	if len(leaders.KVs) == 0 {
-		s.warn("no coordinator is running: waiting for one, at most %s", output.Span(limit))
+		inv.warn("no coordinator is running: waiting for one, at most %s", output.Span(limit))
 	}
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for b := range s.st.Watch(waiting, s.keys().Request(r.ID), from+1) {
+	for b := range inv.st.Watch(waiting, inv.keys().Request(r.ID), from+1) {
 		if slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Deleted }) {
 			return nil
 		}
@@ -141,26 +141,26 @@ func (c *InstanceBootstrap) carriedOut(ctx context.Context, s *Session, r store.
 		return failure(TimedOut, "leasehold status",
 			"no leader carried the order out within %s: it was withdrawn, and nothing was made", output.Span(limit))
 	default:
-		return s.unreachable("wait for the leader", store.ErrUnavailable)
+		return inv.unreachable("wait for the leader", store.ErrUnavailable)
 	}
 }
 
 // withdraw takes an order back, and returns the error that made it necessary. If a leader was
 // faster, it returns the record.
-func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Request, why error) (store.Instance,
+func (c *InstanceBootstrap) withdraw(ctx context.Context, inv *Invocation, r store.Request, why error) (store.Instance,
 	error,
 ) {
-	key := s.keys().Request(r.ID)
-	_, err := s.commit(ctx, "withdraw order", store.Txn{
+	key := inv.keys().Request(r.ID)
+	_, err := inv.commit(ctx, "withdraw order", store.Txn{
 		Conditions: []store.Condition{store.Exists(key)}, Writes: []store.Write{store.Delete(key)},
 	})
 	switch {
 	case err == nil:
 		return store.Instance{}, why
 	case errors.Is(err, store.ErrConflict):
-		return c.made(ctx, s, r)
+		return c.made(ctx, inv, r)
 	default:
-		s.warn("it is not known whether an instance was made: leasehold instance list -g %s shows it; "+
+		inv.warn("it is not known whether an instance was made: leasehold instance list -g %s shows it; "+
 			"without its script it ends by itself after %s",
 			c.Group, output.Span(c.Valid))
 		return store.Instance{}, why
@@ -168,8 +168,8 @@ func (c *InstanceBootstrap) withdraw(ctx context.Context, s *Session, r store.Re
 }
 
 // made returns the record that a leader made for the order, or why it refused.
-func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Request) (store.Instance, error) {
-	l, err := s.list(ctx, s.keys().Instance(c.Group+"-x-"), 0) // the names of instances on demand
+func (c *InstanceBootstrap) made(ctx context.Context, inv *Invocation, r store.Request) (store.Instance, error) {
+	l, err := inv.list(ctx, inv.keys().Instance(c.Group+"-x-"), 0) // the names of instances on demand
 	if err != nil {
 		return store.Instance{}, err
 	}
@@ -178,7 +178,7 @@ func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Reques
 			return v.Record, nil
 		}
 	}
-	entries, _, err := s.journal(ctx, r.At.Add(-time.Hour)) // clocks differ
+	entries, _, err := inv.journal(ctx, r.At.Add(-time.Hour)) // clocks differ
 	if err != nil {
 		return store.Instance{}, err
 	}
@@ -194,10 +194,10 @@ func (c *InstanceBootstrap) made(ctx context.Context, s *Session, r store.Reques
 
 // print writes what the machine needs on the standard output, so that it can be piped to the
 // machine.
-func (c *InstanceBootstrap) print(s *Session, shard bootstrap.Shard, rec store.Instance, token string) error {
+func (c *InstanceBootstrap) print(inv *Invocation, shard bootstrap.Shard, rec store.Instance, token string) error {
 	document, agent := shard.Document(rec, token), shard.Agent("")
 	until := rec.Created.Add(rec.Spec.RegistrationTimeout.D())
-	if done, err := s.records(machineDocument{rec.ID, until, document, agent}); done {
+	if done, err := inv.records(machineDocument{rec.ID, until, document, agent}); done {
 		return err
 	}
 	script := userdata.Script
@@ -208,15 +208,15 @@ func (c *InstanceBootstrap) print(s *Session, shard bootstrap.Shard, rec store.I
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(s.env.Stdout, text); err != nil {
+	if _, err := fmt.Fprint(inv.env.Stdout, text); err != nil {
 		return fmt.Errorf("print the script: %w", err)
 	}
-	s.note("instance %s of group %s awaits its machine until %s", rec.ID, rec.Group, until.UTC().Format(time.RFC3339))
-	s.note("run the script there as root, for example by piping it to: ssh root@HOST sh; " +
+	inv.note("instance %s of group %s awaits its machine until %s", rec.ID, rec.Group, until.UTC().Format(time.RFC3339))
+	inv.note("run the script there as root, for example by piping it to: ssh root@HOST sh; " +
 		"one machine can join with it, so keep it secret until then")
 	if len(agent.Addresses) == 0 {
-		s.warn("no coordinator serves the agent (--downloads): the machine needs leasehold-agent on its PATH")
+		inv.warn("no coordinator serves the agent (--downloads): the machine needs leasehold-agent on its PATH")
 	}
-	s.note("watch it with: leasehold instance show %s", rec.ID)
+	inv.note("watch it with: leasehold instance show %s", rec.ID)
 	return nil
 }

@@ -13,8 +13,8 @@ type InstanceCreate struct {
 }
 
 // Run orders an instance in addition to the group's size.
-func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
-	g, err := s.group(ctx, c.Group)
+func (c *InstanceCreate) Run(ctx context.Context, inv *Invocation) error {
+	g, err := inv.group(ctx, c.Group)
 	if err != nil {
 		return err
 	}
@@ -31,5 +31,5 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 	if age := g.Spec.OnDemandAge; g.Bad == nil && age > 0 {
 		effect += fmt.Sprintf(", or it goes after %s", age)
 	}
-	return s.orderGroup(ctx, g, store.RequestCreate, effect)
+	return inv.orderGroup(ctx, g, store.RequestCreate, effect)
 }

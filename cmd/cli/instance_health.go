@@ -9,11 +9,11 @@ import (
 
 // reportsOf reads the part of the reports that lists show, from one instance name to another, by
 // instance.
-func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int,
+func (inv *Invocation) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int,
 	at store.Revision,
 ) (map[string]*story.LastReport, error) {
 	byID := map[string]*story.LastReport{}
-	err := s.parts(ctx, keys.Of(store.KindReports), keys.Report(first), most, at, func(part store.Part) bool {
+	err := inv.parts(ctx, keys.Of(store.KindReports), keys.Report(first), most, at, func(part store.Part) bool {
 		for _, kv := range part.KVs {
 			if kv.Key > keys.Report(last) {
 				return false

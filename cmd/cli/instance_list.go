@@ -26,7 +26,7 @@ type InstanceList struct {
 
 // Run lists the instances, each with its health and its session. As JSON they are the records as
 // stored.
-func (c *InstanceList) Run(ctx context.Context, s *Session) error {
+func (c *InstanceList) Run(ctx context.Context, inv *Invocation) error {
 	if c.Limit < 0 {
 		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all",
 			c.Limit)
@@ -35,7 +35,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		return failure(Usage, "leasehold instance list "+shellWord(c.Of), "%s and -g %s: give one group", c.Of, c.Group)
 	}
 	c.Group = cmp.Or(c.Group, c.Of)
-	names, err := s.shards(ctx, c.AllShards)
+	names, err := inv.shards(ctx, c.AllShards)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		if c.Limit == 0 {
 			room = unlimited
 		}
-		some, err := s.instancesOf(ctx, store.KeysOf(name), c.Group, room)
+		some, err := inv.instancesOf(ctx, store.KeysOf(name), c.Group, room)
 		if err != nil {
 			return err
 		}
@@ -77,24 +77,24 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 			return a.Slot - b.Slot
 		})
 		for _, i := range some.records {
-			t.Add(instanceRow(s, name, i, some.sessions[i.ID], some.reports[i.ID])...)
+			t.Add(instanceRow(inv, name, i, some.sessions[i.ID], some.reports[i.ID])...)
 		}
 	}
 	if c.Group != "" && len(t.Rows)+more == 0 {
-		if err := s.knownGroup(ctx, names, c.Group); err != nil {
+		if err := inv.knownGroup(ctx, names, c.Group); err != nil {
 			return err
 		}
 	}
-	done, err := s.records(raw)
+	done, err := inv.records(raw)
 	switch {
 	case done:
 	case len(t.Rows) == 0:
-		s.note("no instances")
+		inv.note("no instances")
 	default:
-		err = t.Write(s.screen(), s.wide())
+		err = t.Write(inv.screen(), inv.wide())
 	}
 	if err == nil && more > 0 {
-		s.note("%s", c.left(len(t.Rows), more))
+		inv.note("%s", c.left(len(t.Rows), more))
 	}
 	return err
 }
@@ -109,8 +109,8 @@ func (c *InstanceList) left(shown, more int) string {
 		how)
 }
 
-func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *story.LastReport) []string {
-	now, health := s.env.Now(), story.HealthOf(i, a, r)
+func instanceRow(inv *Invocation, shard string, i store.Instance, a *store.Alive, r *story.LastReport) []string {
+	now, health := inv.env.Now(), story.HealthOf(i, a, r)
 	busy, last := story.InstanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+reason.Text(i.Last.Cause, i.Last.Why))
 	if health.Ill() { // more important than earlier decisions
 		last = health.Rule + " " + health.Why
@@ -159,7 +159,7 @@ const minRead = 1_000
 // instancesOf reads the instances of a group ("": all groups) and their sessions, at most room of
 // them. Instances are named after their group, except machines adopted under another name: all are
 // read if the group has more than were found by name.
-func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string, room int) (some someInstances,
+func (inv *Invocation) instancesOf(ctx context.Context, keys store.Keys, group string, room int) (some someInstances,
 	err error,
 ) {
 	below := ""
@@ -168,13 +168,13 @@ func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string
 	}
 	for {
 		err := atOneRevision(0, func() (err error) {
-			some, err = s.readInstances(ctx, keys, group, below, room)
+			some, err = inv.readInstances(ctx, keys, group, below, room)
 			return err
 		})
 		if err != nil || group == "" || len(some.records) < room && below == "" {
 			return some, err
 		}
-		status, _, err := findRecord[store.Status](ctx, s, keys.Status(group))
+		status, _, err := findRecord[store.Status](ctx, inv, keys.Status(group))
 		if err != nil {
 			return some, err
 		}
@@ -195,7 +195,7 @@ func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string
 
 // readInstances reads the instances of a group, "" for all, whose names begin with the prefix, and
 // their sessions at the same revision.
-func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, below string,
+func (inv *Invocation) readInstances(ctx context.Context, keys store.Keys, group, below string,
 	room int,
 ) (some someInstances, err error) {
 	most := max(room, 1) // one key returns the total count
@@ -207,7 +207,7 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 	}
 	var at store.Revision
 	var specs store.InstanceSpecs
-	err = s.parts(ctx, keys.Of(store.KindInstances)+below, "", most, 0, func(part store.Part) bool {
+	err = inv.parts(ctx, keys.Of(store.KindInstances)+below, "", most, 0, func(part store.Part) bool {
 		at = part.Revision
 		for n, kv := range part.KVs {
 			if len(some.records) == room {
@@ -234,23 +234,23 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 	if err != nil || len(some.records) == 0 {
 		return some, err
 	}
-	if s.flags.Output == "json" || s.flags.Output == "yaml" {
+	if inv.flags.Output == "json" || inv.flags.Output == "yaml" {
 		return some, nil // JSON and YAML show the records alone
 	}
 	first, last := some.records[0].ID, some.records[len(some.records)-1].ID
-	if some.sessions, err = s.sessionsOf(ctx, keys, first, last, most, at); err != nil {
+	if some.sessions, err = inv.sessionsOf(ctx, keys, first, last, most, at); err != nil {
 		return some, err
 	}
-	some.reports, err = s.reportsOf(ctx, keys, first, last, most, at)
+	some.reports, err = inv.reportsOf(ctx, keys, first, last, most, at)
 	return some, err
 }
 
 // sessionsOf reads the sessions of the instances from one name to another, by instance.
-func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last string, most int,
+func (inv *Invocation) sessionsOf(ctx context.Context, keys store.Keys, first, last string, most int,
 	at store.Revision,
 ) (map[string]*store.Alive, error) {
 	byID := map[string]*store.Alive{}
-	err := s.parts(ctx, keys.Of(store.KindAlive), keys.Alive(first), most, at, func(part store.Part) bool {
+	err := inv.parts(ctx, keys.Of(store.KindAlive), keys.Alive(first), most, at, func(part store.Part) bool {
 		for _, kv := range part.KVs {
 			if kv.Key > keys.Alive(last) {
 				return false

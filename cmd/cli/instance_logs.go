@@ -27,15 +27,15 @@ type logsDocument struct {
 
 // Run shows how the workload of an instance ended, its last output, and the journal's entries about
 // that.
-func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
+func (c *InstanceLogs) Run(ctx context.Context, inv *Invocation) error {
 	if !isName(c.Instance) {
-		return s.noInstance(ctx, c.Instance)
+		return inv.noInstance(ctx, c.Instance)
 	}
-	record, err := s.find(ctx, s.keys().Instance(c.Instance))
+	record, err := inv.find(ctx, inv.keys().Instance(c.Instance))
 	if err != nil {
 		return err
 	}
-	rep, _, err := findRecord[store.Report](ctx, s, s.keys().Report(c.Instance))
+	rep, _, err := findRecord[store.Report](ctx, inv, inv.keys().Report(c.Instance))
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 	if rep.Record.Workload != nil {
 		doc.Workload, doc.Received = rep.Record.Workload, &rep.Record.Received
 	}
-	entries, known, err := s.ends(ctx, c.Instance)
+	entries, known, err := inv.ends(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
@@ -54,10 +54,10 @@ func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 	for _, e := range entries {
 		doc.Journal = append(doc.Journal, e.raw)
 	}
-	if done, err := s.records(doc); done {
+	if done, err := inv.records(doc); done {
 		return err
 	}
-	return s.showLogs(doc, entries, record.Modified != 0, rep.Present())
+	return inv.showLogs(doc, entries, record.Modified != 0, rep.Present())
 }
 
 // ending is an entry of the journal about the end of an instance or of its workload.
@@ -68,8 +68,8 @@ type ending struct {
 
 // ends returns the journal's entries about an instance that failed, oldest first, and whether there
 // is any entry about it.
-func (s *Session) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
-	entries, err := s.mentions(ctx, id, s.keys().EventsFrom(s.env.Now().Add(-farBack)), "")
+func (inv *Invocation) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
+	entries, err := inv.mentions(ctx, id, inv.keys().EventsFrom(inv.env.Now().Add(-farBack)), "")
 	if err != nil {
 		return nil, false, err
 	}
@@ -90,11 +90,11 @@ func (s *Session) ends(ctx context.Context, id string) (found []ending, known bo
 }
 
 // showLogs shows the stored output to a person: standard output has nothing else.
-func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported bool) error {
-	id, now := doc.Instance, s.env.Now()
+func (inv *Invocation) showLogs(doc logsDocument, entries []ending, exists, reported bool) error {
+	id, now := doc.Instance, inv.env.Now()
 	for _, e := range entries {
-		if _, err := io.WriteString(s.env.Stderr,
-			eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e.JournalEntry, now, true)); err != nil {
+		if _, err := io.WriteString(inv.env.Stderr,
+			eventLine(output.Screen{Terminal: true, Colour: inv.aside().Colour}, e.JournalEntry, now, true)); err != nil {
 			return err
 		}
 	}
@@ -107,24 +107,24 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	}
 	switch {
 	case w != nil && w.Output == "":
-		s.note("%s: its workload exited %s ago with %d%s, without any output", id, output.Age(now, w.At), w.Code,
+		inv.note("%s: its workload exited %s ago with %d%s, without any output", id, output.Age(now, w.At), w.Code,
 			signal(w.Signal))
 	case w != nil:
-		s.note("%s: its workload exited %s ago with %d%s; its last output:", id, output.Age(now, w.At), w.Code,
+		inv.note("%s: its workload exited %s ago with %d%s; its last output:", id, output.Age(now, w.At), w.Code,
 			signal(w.Signal))
-		return writeLines(s.screen(), w.Output)
+		return writeLines(inv.screen(), w.Output)
 	case console != "":
-		s.note("%s: its machine died, and how its workload exited is unknown; the end of its console:", id)
-		return writeLines(s.screen(), console)
+		inv.note("%s: its machine died, and how its workload exited is unknown; the end of its console:", id)
+		return writeLines(inv.screen(), console)
 	case exists && reported:
-		s.note("%s: no output is kept: its workload has not failed since its agent started", id)
+		inv.note("%s: no output is kept: its workload has not failed since its agent started", id)
 	case exists:
-		s.note("%s: no output is kept: its agent has not reported", id)
+		inv.note("%s: no output is kept: its agent has not reported", id)
 	case len(entries) > 0:
-		s.note("%s is gone, and its workload had not exited by itself: the journal has only the output above", id)
+		inv.note("%s is gone, and its workload had not exited by itself: the journal has only the output above", id)
 	default:
-		s.note("%s is gone, and the journal has no failure of it: the output of an instance that was removed while healthy "+
-			"is not kept; see leasehold events -i %s%s", id, id, farBackFlag)
+		inv.note("%s is gone, and the journal has no failure of it: the output of an instance that was removed while "+
+			"healthy is not kept; see leasehold events -i %s%s", id, id, farBackFlag)
 	}
 	return nil
 }

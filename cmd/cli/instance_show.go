@@ -28,8 +28,8 @@ type instanceDocument struct {
 }
 
 // Run shows the instance.
-func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
-	v, kv, err := s.instance(ctx, c.Instance)
+func (c *InstanceShow) Run(ctx context.Context, inv *Invocation) error {
+	v, kv, err := inv.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
@@ -38,20 +38,20 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	var alive store.Versioned[store.Alive]
 	var rep store.Versioned[store.Report]
 	var slot store.Versioned[store.Slot]
-	if alive, doc.Alive, err = findRecord[store.Alive](ctx, s, s.keys().Alive(i.ID)); err != nil {
+	if alive, doc.Alive, err = findRecord[store.Alive](ctx, inv, inv.keys().Alive(i.ID)); err != nil {
 		return err
 	}
-	if rep, doc.Report, err = findRecord[store.Report](ctx, s, s.keys().Report(i.ID)); err != nil {
+	if rep, doc.Report, err = findRecord[store.Report](ctx, inv, inv.keys().Report(i.ID)); err != nil {
 		return err
 	}
-	if slot, doc.Slot, err = findRecord[store.Slot](ctx, s, s.keys().Slot(i.Group, i.Slot)); err != nil {
+	if slot, doc.Slot, err = findRecord[store.Slot](ctx, inv, inv.keys().Slot(i.Group, i.Slot)); err != nil {
 		return err
 	}
-	if done, err := s.records(doc); done {
+	if done, err := inv.records(doc); done {
 		return err
 	}
-	now := s.env.Now()
-	scr := s.screen()
+	now := inv.env.Now()
+	scr := inv.screen()
 	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  created %s ago\n", i.ID, i.Phase, output.Age(now, i.Since),
 		i.Group, slotOf(i), output.Age(now, i.Created))
 	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, lastDone(i.Last),
@@ -85,21 +85,23 @@ func lastDone(d store.Decision) string {
 }
 
 // instance reads one instance, or fails with NotFound.
-func (s *Session) instance(ctx context.Context, id string) (v store.Versioned[store.Instance], kv store.KV, err error) {
+func (inv *Invocation) instance(ctx context.Context, id string) (
+	v store.Versioned[store.Instance], kv store.KV, err error,
+) {
 	if !isName(id) {
-		return v, kv, s.noInstance(ctx, id)
+		return v, kv, inv.noInstance(ctx, id)
 	}
-	if kv, err = s.find(ctx, s.keys().Instance(id)); err != nil {
+	if kv, err = inv.find(ctx, inv.keys().Instance(id)); err != nil {
 		return v, kv, err
 	}
 	if kv.Modified == 0 {
-		return v, kv, s.noInstance(ctx, id)
+		return v, kv, inv.noInstance(ctx, id)
 	}
 	if v, err = store.Decode[store.Instance](kv); err != nil {
 		return v, kv, failure(Failed, "leasehold repair "+store.KindInstances+"/"+id,
 			"the record of instance %s cannot be read: %s", id, unreadable(kv.Key, err))
 	}
-	return v, kv, s.checkBaseOf("the record of instance "+id, v.Modified)
+	return v, kv, inv.checkBaseOf("the record of instance "+id, v.Modified)
 }
 
 func showSession(scr output.Screen, v store.Versioned[store.Alive], now time.Time) {

@@ -14,8 +14,8 @@ type InstanceRestart struct {
 }
 
 // Run orders the restart.
-func (c *InstanceRestart) Run(ctx context.Context, s *Session) error {
-	return s.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in place, at once")
+func (c *InstanceRestart) Run(ctx context.Context, inv *Invocation) error {
+	return inv.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in place, at once")
 }
 
 // InstanceDrain is the command instance drain.
@@ -25,21 +25,21 @@ type InstanceDrain struct {
 }
 
 // Run orders the instance to be drained and removed.
-func (c *InstanceDrain) Run(ctx context.Context, s *Session) error {
-	v, _, err := s.instance(ctx, c.Instance)
+func (c *InstanceDrain) Run(ctx context.Context, inv *Invocation) error {
+	v, _, err := inv.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
 	if v.Record.Phase == store.Draining {
-		s.note("%s is already draining; see leasehold instance show %s", c.Instance, c.Instance)
+		inv.note("%s is already draining; see leasehold instance show %s", c.Instance, c.Instance)
 		return nil
 	}
 	act := fmt.Sprintf("instance %s (%s) of group %s drains and is removed, before its slot has a replacement",
 		c.Instance, v.Record.Phase, v.Record.Group)
-	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
-	return s.orderInstance(ctx, v, s.request(store.RequestDrain, v.Record.Group, c.Instance),
+	return inv.orderInstance(ctx, v, inv.request(store.RequestDrain, v.Record.Group, c.Instance),
 		"it drains and is removed; then its slot is filled again")
 }
 
@@ -49,8 +49,8 @@ type InstanceDrained struct {
 }
 
 // Run declares the drain finished: the work of the instance has been taken over.
-func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
-	v, _, err := s.instance(ctx, c.Instance)
+func (c *InstanceDrained) Run(ctx context.Context, inv *Invocation) error {
+	v, _, err := inv.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
 		return failure(Failed, "leasehold instance drain "+c.Instance+" starts to drain it",
 			"instance %s does not drain: it is %s, and no order was given", c.Instance, p)
 	}
-	return s.orderInstance(ctx, v, s.request(store.RequestDrained, v.Record.Group, c.Instance),
+	return inv.orderInstance(ctx, v, inv.request(store.RequestDrained, v.Record.Group, c.Instance),
 		"its drain is over: it is stopped and removed")
 }
 
@@ -72,8 +72,8 @@ type InstanceProtect struct {
 }
 
 // Run orders the protection, or its end.
-func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
-	v, _, err := s.instance(ctx, c.Instance)
+func (c *InstanceProtect) Run(ctx context.Context, inv *Invocation) error {
+	v, _, err := inv.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
 	case c.Off:
 		mode, effect = store.ProtectOff, "it is no longer protected"
 	}
-	r := s.request(store.RequestProtect, v.Record.Group, c.Instance)
+	r := inv.request(store.RequestProtect, v.Record.Group, c.Instance)
 	ends, err := c.end(r.At)
 	switch {
 	case err != nil:
@@ -100,5 +100,5 @@ func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
 		effect += " until " + ends.Format(time.RFC3339)
 	}
 	r.Mode, r.Why = mode, c.Why
-	return s.orderInstance(ctx, v, r, effect)
+	return inv.orderInstance(ctx, v, r, effect)
 }

@@ -9,6 +9,6 @@ import (
 type Manual struct{}
 
 // Run prints the manual page.
-func (*Manual) Run(s *Session, parsed *kong.Context) error {
-	return manual.Write(s.env.Stdout, parsed.Model, s.env.Version)
+func (*Manual) Run(inv *Invocation, parsed *kong.Context) error {
+	return manual.Write(inv.env.Stdout, parsed.Model, inv.env.Version)
 }

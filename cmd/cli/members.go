@@ -13,16 +13,16 @@ const membersLimit = 3 * time.Second
 
 // askMembers asks etcd's members for their state while the caller reads records. The channel
 // delivers one result, nil if there is none, and is then closed.
-func (s *Session) askMembers(ctx context.Context) <-chan *store.Members {
+func (inv *Invocation) askMembers(ctx context.Context) <-chan *store.Members {
 	result := make(chan *store.Members, 1)
 	go func() {
 		defer close(result)
-		if s.env.Members == nil {
+		if inv.env.Members == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, membersLimit)
 		defer cancel()
-		if m, err := s.env.Members(ctx, s.connection(nil)); err == nil {
+		if m, err := inv.env.Members(ctx, inv.connection(nil)); err == nil {
 			result <- &m
 		}
 	}()
@@ -31,8 +31,8 @@ func (s *Session) askMembers(ctx context.Context) <-chan *store.Members {
 
 // noQuorum says which members are missing if that is why etcd does not complete requests; ""
 // otherwise.
-func (s *Session) noQuorum() string {
-	m := <-s.askMembers(context.Background()) // the request's own time is over
+func (inv *Invocation) noQuorum() string {
+	m := <-inv.askMembers(context.Background()) // the request's own time is over
 	if m == nil {
 		return ""
 	}

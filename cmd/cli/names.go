@@ -13,21 +13,21 @@ import (
 
 // judgeChanges refuses what a file alone does not show to be wrong: names that no coordinator
 // knows, and paths that no agent can write.
-func (s *Session) judgeChanges(ctx context.Context, changes []change) error {
-	if err := s.judgeSources(ctx, changes); err != nil {
+func (inv *Invocation) judgeChanges(ctx context.Context, changes []groupChange) error {
+	if err := inv.judgeSources(ctx, changes); err != nil {
 		return err
 	}
-	return s.judgePlaces(ctx, changes)
+	return inv.judgePlaces(ctx, changes)
 }
 
 // judgeSources refuses a change that adds a metric which no running coordinator has, at its place
 // in the file: the group's size would follow nothing, or its analysis would never end waiting
 // (AUTO-1, ROLL-5).
-func (s *Session) judgeSources(ctx context.Context, changes []change) error {
-	if !slices.ContainsFunc(changes, func(ch change) bool { return len(ch.sourceFields()) > 0 }) {
+func (inv *Invocation) judgeSources(ctx context.Context, changes []groupChange) error {
+	if !slices.ContainsFunc(changes, func(ch groupChange) bool { return len(ch.sourceFields()) > 0 }) {
 		return nil
 	}
-	replicas, err := s.replicas(ctx)
+	replicas, err := inv.replicas(ctx)
 	if err != nil || len(replicas) == 0 {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Session) judgeSources(ctx context.Context, changes []change) error {
 		for _, f := range ch.sourceFields() {
 			if !slices.Contains(had, f.name) {
 				what, step := unknownSource(f, had)
-				wrong, next = append(wrong, ch.entry.Problem(f.field, what)), cmp.Or(next, step)
+				wrong, next = append(wrong, ch.file.Problem(f.field, what)), cmp.Or(next, step)
 			}
 		}
 	}
@@ -59,8 +59,8 @@ type sourceField struct{ field, name, rule string }
 // sourceFields returns the fields with which a file adds metrics to a group that stays. Metrics
 // that the group names already are left out: status reports them, and they must not prevent another
 // change.
-func (c *change) sourceFields() (fields []sourceField) {
-	if c.entry == nil || c.after.Deleting {
+func (c *groupChange) sourceFields() (fields []sourceField) {
+	if c.file == nil || c.after.Deleting {
 		return nil
 	}
 	var had []string

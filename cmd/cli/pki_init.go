@@ -29,7 +29,7 @@ type madeAuthority struct {
 }
 
 // workloads creates an authority for workloads' certificates.
-func (c *PKIInit) workloads(s *Session) error {
+func (c *PKIInit) workloads(inv *Invocation) error {
 	if err := pki.InitWorkloads(c.Dir, c.Workloads, c.Lifetime.or(pki.AgentsLifetime)); err != nil {
 		return err
 	}
@@ -38,12 +38,12 @@ func (c *PKIInit) workloads(s *Session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.records([]madeAuthority{madeOf(kind, f)}); done {
+	if done, err := inv.records([]madeAuthority{madeOf(kind, f)}); done {
 		return err
 	}
-	s.note(`made %s, which ends %s. Copy it to each coordinator's host, and name it in the file of --providers:
+	inv.note(`made %s, which ends %s. Copy it to each coordinator's host, and name it in the file of --providers:
   authorities: {%s: {own: {dir: %s, domains: [DOMAIN]}}}`,
-		f.Dir, day(s.env.Now(), f.Issuer.Certificate.NotAfter), c.Workloads, f.Dir)
+		f.Dir, day(inv.env.Now(), f.Issuer.Certificate.NotAfter), c.Workloads, f.Dir)
 	return nil
 }
 
@@ -55,7 +55,7 @@ func madeOf(kind pki.Kind, f pki.Files) madeAuthority {
 }
 
 // Run creates them, and prints where each file belongs.
-func (c *PKIInit) Run(_ context.Context, s *Session) error {
+func (c *PKIInit) Run(_ context.Context, inv *Invocation) error {
 	lifetimes := map[pki.Kind]time.Duration{}
 	kinds := []pki.Kind{pki.Agents, pki.Operators}
 	for kind, usual := range map[pki.Kind]time.Duration{
@@ -67,7 +67,7 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
 		}
 	}
 	if c.Workloads != "" {
-		return c.workloads(s)
+		return c.workloads(inv)
 	}
 	if err := pki.Init(c.Dir, lifetimes); err != nil {
 		return err
@@ -83,24 +83,24 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
 		}
 		made = append(made, madeOf(kind, f))
 	}
-	if done, err := s.records(made); done {
+	if done, err := inv.records(made); done {
 		return err
 	}
-	scr := s.screen()
+	scr := inv.screen()
 	t := output.Table{Columns: []output.Column{{Title: "AUTHORITY"}, {Title: "ENDS"}, {Title: "FILES"}}}
 	for _, m := range made {
-		t.Add(string(m.Authority), day(s.env.Now(), m.Ends), filepath.Join(m.Dir, "ca.crt")+", ca.key")
+		t.Add(string(m.Authority), day(inv.env.Now(), m.Ends), filepath.Join(m.Dir, "ca.crt")+", ca.key")
 	}
-	if err := t.Write(scr, s.wide()); err != nil {
+	if err := t.Write(scr, inv.wide()); err != nil {
 		return err
 	}
-	s.note(`what goes where, below %s:
+	inv.note(`what goes where, below %s:
   each coordinator's host   agents/ (with its key), operators/ca.crt, a certificate issued to it
   each etcd's host          operators/ca.crt, a certificate issued to it with --host
   each operator             operators/ca.crt, a certificate issued to them
   no other host             operators/ca.key: it opens etcd. Keep it where you issue certificates
 machines need none of it: they join by a token`, c.Dir)
-	program.WriteNext(s.aside(),
+	program.WriteNext(inv.aside(),
 		"leasehold pki issue NAME --host HOST for each etcd, leasehold pki issue NAME for each coordinator and operator")
 	return nil
 }

@@ -28,23 +28,23 @@ type issuedCertificate struct {
 }
 
 // Run issues the certificate.
-func (c *PKIIssue) Run(_ context.Context, s *Session) error {
+func (c *PKIIssue) Run(_ context.Context, inv *Invocation) error {
 	issued, err := pki.IssueOperator(c.Dir,
 		pki.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})
 	if err != nil {
 		return err
 	}
-	if done, err := s.records(issuedRecord(issued)); done {
+	if done, err := inv.records(issuedRecord(issued)); done {
 		return err
 	}
 	what := "client"
 	if issued.Server() {
 		what = "client and server"
 	}
-	now, ends := s.env.Now(), issued.Certificate.NotAfter
-	fmt.Fprintf(s.env.Stdout, "%s %s until %s: %s, %s\n", issued.Name(), what, day(now, ends), issued.File, issued.Key)
+	now, ends := inv.env.Now(), issued.Certificate.NotAfter
+	fmt.Fprintf(inv.env.Stdout, "%s %s until %s: %s, %s\n", issued.Name(), what, day(now, ends), issued.File, issued.Key)
 	if wanted := now.Add(c.Lifetime.or(pki.OperatorLifetime)); ends.Before(wanted.Add(-time.Hour)) {
-		s.warn("the authority itself expires then, so the certificate cannot last longer")
+		inv.warn("the authority itself expires then, so the certificate cannot last longer")
 	}
 	return nil
 }

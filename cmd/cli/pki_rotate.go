@@ -21,61 +21,61 @@ type PKIRotate struct {
 }
 
 // Run takes the next step, or all steps.
-func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
+func (c *PKIRotate) Run(ctx context.Context, inv *Invocation) error {
 	if c.Wait && c.Force {
 		return failure(Usage, "leasehold pki rotate --force, once for each step",
 			"--wait and --force cannot be combined: a forced step is taken alone")
 	}
 	if c.Wait {
-		return c.all(ctx, s)
+		return c.all(ctx, inv)
 	}
 	files, err := pki.Load(c.Dir, pki.Agents)
 	if err != nil {
 		return err
 	}
-	cut, err := c.look(ctx, s, files)
+	cut, err := c.look(ctx, inv, files)
 	switch {
 	case err != nil && !c.Force:
 		return err
 	case err != nil:
-		s.warn("it is unknown which replicas and agents this disconnects: %s", joined(err))
+		inv.warn("it is unknown which replicas and agents this disconnects: %s", joined(err))
 	case len(cut) > 0 && !c.Force:
-		s.warnCutOff(cut)
+		inv.warnCutOff(cut)
 		return failure(Failed, "leasehold pki rotate --wait waits for them; --force disconnects them", "%s: %s",
 			stepAfter(files), wouldCut(cut))
 	case len(cut) > 0:
-		s.warnCutOff(cut)
-		s.warn("%s", wouldCut(cut))
+		inv.warnCutOff(cut)
+		inv.warn("%s", wouldCut(cut))
 	}
-	if err := c.step(s, files); err != nil {
+	if err := c.step(inv, files); err != nil {
 		return err
 	}
 	if files, err = pki.Load(c.Dir, pki.Agents); err != nil {
 		return err
 	}
 	if stepAfter(files) != introduce {
-		s.note("every coordinator's host needs these files, and no others: rsync -a --delete %s/ HOST:…/pki/agents/",
+		inv.note("every coordinator's host needs these files, and no others: rsync -a --delete %s/ HOST:…/pki/agents/",
 			filepath.Join(c.Dir, string(pki.Agents)))
-		program.WriteNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
+		program.WriteNext(inv.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
 	}
 	return nil
 }
 
 // look returns what the next step would disconnect. The first step disconnects nothing, so it needs
 // no answer from etcd.
-func (c *PKIRotate) look(ctx context.Context, s *Session, files pki.Files) ([]cutOff, error) {
+func (c *PKIRotate) look(ctx context.Context, inv *Invocation, files pki.Files) ([]cutOff, error) {
 	if step := stepAfter(files); step == introduce || step == finish {
 		return nil, nil
 	}
-	seen, err := s.trustSeen(ctx)
+	seen, err := inv.trustSeen(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return cutOffBy(files, seen, s.env.Now()), nil
+	return cutOffBy(files, seen, inv.env.Now()), nil
 }
 
 // step takes the next step, and reports it.
-func (c *PKIRotate) step(s *Session, files pki.Files) error {
+func (c *PKIRotate) step(inv *Invocation, files pki.Files) error {
 	step, became := stepAfter(files), ""
 	var err error
 	switch step {
@@ -97,38 +97,38 @@ func (c *PKIRotate) step(s *Session, files pki.Files) error {
 	if files.Next != nil {
 		of = *files.Next
 	}
-	fmt.Fprintf(s.env.Stdout, "%s %s\n", shortPrint(of.Fingerprint()), became)
+	fmt.Fprintf(inv.env.Stdout, "%s %s\n", shortPrint(of.Fingerprint()), became)
 	return nil
 }
 
 // all takes all remaining steps, and waits before each until it disconnects nothing.
-func (c *PKIRotate) all(ctx context.Context, s *Session) error {
-	limit := s.flags.Timeout
+func (c *PKIRotate) all(ctx context.Context, inv *Invocation) error {
+	limit := inv.flags.Timeout
 	if limit <= 0 {
 		limit = waitTimeout
 	}
 	start := time.Now() // not the clock of records: the wait must end even if that clock stands still
-	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
+	line := progressLine{to: inv.aside(), rewrite: inv.env.StderrTerminal}
 	defer line.clear()
-	s.note("the files in %s must be the same on every coordinator's host after each step", c.Dir)
+	inv.note("the files in %s must be the same on every coordinator's host after each step", c.Dir)
 	for noted := ""; ; {
 		files, err := pki.Load(c.Dir, pki.Agents)
 		if err != nil {
 			return err
 		}
 		step := stepAfter(files)
-		cut, err := c.look(ctx, s, files)
+		cut, err := c.look(ctx, inv, files)
 		text := fmt.Sprintf("%s waits for %s", step, fewOf(cut))
 		if err != nil {
 			text = fmt.Sprintf("%s waits: %s", step, joined(err))
 		}
 		if err == nil && len(cut) == 0 {
 			line.clear()
-			if err := c.step(s, files); err != nil {
+			if err := c.step(inv, files); err != nil {
 				return err
 			}
 			if step == retire {
-				s.note("%s after %s", s.aside().Good("done"), output.Span(time.Since(start)))
+				inv.note("%s after %s", inv.aside().Good("done"), output.Span(time.Since(start)))
 				return nil
 			}
 			noted = ""
@@ -136,7 +136,7 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 		}
 		if noted == "" {
 			line.clear()
-			s.note("%s", text)
+			inv.note("%s", text)
 			noted = text
 		}
 		line.show(fmt.Sprintf("[%s | %s so far, gives up in %s]", text, output.Span(time.Since(start)),
@@ -151,7 +151,7 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 		}
 		if time.Since(start) > limit {
 			line.clear()
-			s.warnCutOff(cut)
+			inv.warnCutOff(cut)
 			return failure(TimedOut, "leasehold pki show; leasehold pki rotate --wait continues where this stopped",
 				"gave up after %s: %s", output.Span(limit), text)
 		}
@@ -162,13 +162,13 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 const maxCutOff = 20
 
 // warnCutOff lists what a step would disconnect, and why.
-func (s *Session) warnCutOff(cut []cutOff) {
+func (inv *Invocation) warnCutOff(cut []cutOff) {
 	for i, c := range cut {
 		if i == maxCutOff {
-			s.note("  and %d more: leasehold pki show -o json names all", len(cut)-i)
+			inv.note("  and %d more: leasehold pki show -o json names all", len(cut)-i)
 			return
 		}
-		s.note("  %s %s", c.Who, c.Why)
+		inv.note("  %s %s", c.Who, c.Why)
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 
 // trustSeen reads what the shard's replicas and agents report about certificates, all at one
 // revision.
-func (s *Session) trustSeen(ctx context.Context) (trustSeen, error) {
+func (inv *Invocation) trustSeen(ctx context.Context) (trustSeen, error) {
 	lists := map[string]store.Listing{}
 	var at store.Revision
 	for _, kind := range []string{store.KindReplicas, store.KindInstances, store.KindReports} {
-		l, err := s.list(ctx, s.keys().Of(kind), at)
+		l, err := inv.list(ctx, inv.keys().Of(kind), at)
 		if err != nil {
 			return trustSeen{}, err
 		}

@@ -19,12 +19,12 @@ type PKIShow struct {
 }
 
 // Run shows the state of the certificates, and prints what it could not see.
-func (c *PKIShow) Run(ctx context.Context, s *Session) error {
-	p, err := readPKI(c.Dir, s.env.Now())
+func (c *PKIShow) Run(ctx context.Context, inv *Invocation) error {
+	p, err := readPKI(c.Dir, inv.env.Now())
 	if err != nil {
 		return err
 	}
-	seen, err := s.trustSeen(ctx)
+	seen, err := inv.trustSeen(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return err
@@ -37,14 +37,14 @@ func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 		}
 	}
 	p.warn()
-	if done, err := s.records(p.pkiDocument); done {
+	if done, err := inv.records(p.pkiDocument); done {
 		return err
 	}
-	return p.show(s)
+	return p.show(inv)
 }
 
-func (p *pkiState) show(s *Session) error {
-	scr := s.screen()
+func (p *pkiState) show(inv *Invocation) error {
+	scr := inv.screen()
 	fmt.Fprintln(scr.W, p.Dir)
 	t := output.Table{
 		Indent: "  ",
@@ -61,33 +61,33 @@ func (p *pkiState) show(s *Session) error {
 		t.Add(string(a.Authority), a.State, shortPrint(a.Fingerprint), day(p.now, a.Ends), a.Key, a.Name)
 	}
 	if len(p.Authorities) > 0 {
-		if err := t.Write(scr, s.wide()); err != nil {
+		if err := t.Write(scr, inv.wide()); err != nil {
 			return err
 		}
 	}
 	if r := p.Rotation; r != nil {
 		fmt.Fprintf(scr.W, "rotation: %s\n", r.words())
 	}
-	if err := p.showIssued(scr, s.wide()); err != nil {
+	if err := p.showIssued(scr, inv.wide()); err != nil {
 		return err
 	}
-	if err := p.showReplicas(scr, s.wide()); err != nil {
+	if err := p.showReplicas(scr, inv.wide()); err != nil {
 		return err
 	}
 	if a := p.Agents; a != nil {
 		fmt.Fprintln(scr.W, a.words(p.now))
 	}
-	if err := p.showWorkloads(scr, s.wide()); err != nil {
+	if err := p.showWorkloads(scr, inv.wide()); err != nil {
 		return err
 	}
 	if e := p.Soonest; e != nil {
 		fmt.Fprintf(scr.W, "ends first: %s, %s%s\n", e.What, day(p.now, e.Ends), within(p.now, e.Ends))
 	}
 	for _, u := range p.Unseen {
-		s.note("not seen: %s", u)
+		inv.note("not seen: %s", u)
 	}
 	for _, w := range p.Warnings {
-		s.warn("%s", w)
+		inv.warn("%s", w)
 	}
 	return nil
 }

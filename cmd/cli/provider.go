@@ -30,8 +30,8 @@ type providerShown struct {
 }
 
 // Run lists the providers.
-func (c *ProviderList) Run(ctx context.Context, s *Session) error {
-	all, err := s.providers(ctx)
+func (c *ProviderList) Run(ctx context.Context, inv *Invocation) error {
+	all, err := inv.providers(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,19 +42,19 @@ func (c *ProviderList) Run(ctx context.Context, s *Session) error {
 		t.Add(p.Name, strings.Join(p.Zones, ", "), strings.Join(abilities(p.ProviderCapabilities), ", "),
 			strings.Join(p.Replicas, ", "))
 	}
-	if done, err := s.records(all); done {
+	if done, err := inv.records(all); done {
 		return err
 	}
 	if len(all) == 0 {
-		s.note("no coordinator runs, and only they know their providers: leasehold status")
+		inv.note("no coordinator runs, and only they know their providers: leasehold status")
 		return nil
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }
 
 // providers returns the providers of the running coordinators.
-func (s *Session) providers(ctx context.Context) ([]providerShown, error) {
-	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+func (inv *Invocation) providers(ctx context.Context) ([]providerShown, error) {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindReplicas), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ type ProviderShow struct {
 }
 
 // Run shows the provider.
-func (c *ProviderShow) Run(ctx context.Context, s *Session) error {
-	all, err := s.providers(ctx)
+func (c *ProviderShow) Run(ctx context.Context, inv *Invocation) error {
+	all, err := inv.providers(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *ProviderShow) Run(ctx context.Context, s *Session) error {
 		return failure(NotFound, "leasehold provider list", "no running coordinator has the provider %q", c.Name)
 	}
 	p := all[i]
-	if done, err := s.records(p); done {
+	if done, err := inv.records(p); done {
 		return err
 	}
 	most := "no limit"
@@ -131,15 +131,15 @@ func (c *ProviderShow) Run(ctx context.Context, s *Session) error {
 	} {
 		t.Add(line[0], line[1])
 	}
-	if err := t.Write(s.screen(), true); err != nil {
+	if err := t.Write(inv.screen(), true); err != nil {
 		return err
 	}
 	if len(p.Settings) == 0 {
-		_, err := fmt.Fprintln(s.env.Stdout, "\nNo schema of template.settings is known.")
+		_, err := fmt.Fprintln(inv.env.Stdout, "\nNo schema of template.settings is known.")
 		return err
 	}
-	if _, err := fmt.Fprintln(s.env.Stdout, "\nSchema of template.settings:"); err != nil {
+	if _, err := fmt.Fprintln(inv.env.Stdout, "\nSchema of template.settings:"); err != nil {
 		return err
 	}
-	return output.YAML(s.env.Stdout, p.Settings)
+	return output.YAML(inv.env.Stdout, p.Settings)
 }

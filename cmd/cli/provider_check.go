@@ -43,10 +43,10 @@ type promiseShown struct {
 }
 
 // Run runs the suite.
-func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
+func (c *ProviderTest) Run(ctx context.Context, inv *Invocation) error {
 	names := suite.Promises()
 	if c.List {
-		_, err := fmt.Fprintln(s.env.Stdout, strings.Join(names, "\n"))
+		_, err := fmt.Fprintln(inv.env.Stdout, strings.Join(names, "\n"))
 		return err
 	}
 	if len(c.Only) > 0 {
@@ -57,7 +57,7 @@ func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
 		}
 		names = c.Only
 	}
-	p, err := c.open(ctx, s)
+	p, err := c.open(ctx, inv)
 	if err != nil {
 		return err
 	}
@@ -77,15 +77,15 @@ func (c *ProviderTest) Run(ctx context.Context, s *Session) error {
 			return left
 		}
 	}
-	if h.Template, err = c.template(s); err != nil {
+	if h.Template, err = c.template(inv); err != nil {
 		return err
 	}
-	return c.play(ctx, s, h, names)
+	return c.play(ctx, inv, h, names)
 }
 
 // open opens the selected provider.
-func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider, error) {
-	entries, err := s.env.Adapters.Kinds.Read(c.Providers)
+func (c *ProviderTest) open(ctx context.Context, inv *Invocation) (provider.Provider, error) {
+	entries, err := inv.env.Adapters.Kinds.Read(c.Providers)
 	if err != nil {
 		var problems yamlfile.Problems
 		if errors.As(err, &problems) {
@@ -109,13 +109,13 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 		if c.Provider != "" && e.Name != c.Provider {
 			continue
 		}
-		log := slog.New(slog.NewTextHandler(s.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		log := slog.New(slog.NewTextHandler(inv.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		p, err := e.Open(ctx, log)
 		if err != nil {
 			return nil, failure(Failed, "correct "+c.Providers, "%s", err)
 		}
 		if user, uses := p.(provider.SecretUser); uses {
-			user.UseSecrets(c.secrets(ctx, s))
+			user.UseSecrets(c.secrets(ctx, inv))
 		}
 		return p, nil
 	}
@@ -125,20 +125,20 @@ func (c *ProviderTest) open(ctx context.Context, s *Session) (provider.Provider,
 
 // secrets finds the values of the shard's secrets, as a coordinator does. The shard and the keys
 // are only looked for when a provider asks for the first one.
-func (c *ProviderTest) secrets(ctx context.Context, s *Session) func(name string) (string, error) {
+func (c *ProviderTest) secrets(ctx context.Context, inv *Invocation) func(name string) (string, error) {
 	type opened struct {
 		ring encryption.Ring
 		of   sealing
 	}
 	read := sync.OnceValues(func() (o opened, err error) {
-		path, err := s.keyPath(c.KeyFile)
+		path, err := inv.keyPath(c.KeyFile)
 		if err != nil {
 			return o, err
 		}
-		if o.ring, err = s.keyring(path); err != nil {
+		if o.ring, err = inv.keyring(path); err != nil {
 			return o, err
 		}
-		o.of, err = s.readSealing(ctx)
+		o.of, err = inv.readSealing(ctx)
 		return o, err
 	})
 	return func(name string) (string, error) {
@@ -157,12 +157,12 @@ func (c *ProviderTest) secrets(ctx context.Context, s *Session) func(name string
 }
 
 // template returns the provider's part of the group file's template.
-func (c *ProviderTest) template(s *Session) (provider.Template, error) {
+func (c *ProviderTest) template(inv *Invocation) (provider.Template, error) {
 	if c.File == "" {
 		return provider.Template{}, nil
 	}
 	f := Files{Files: []string{c.File}}
-	files, err := s.parseFiles(f)
+	files, err := inv.parseFiles(f)
 	if err != nil {
 		return provider.Template{}, err
 	}
@@ -182,7 +182,7 @@ func (c *ProviderTest) template(s *Session) (provider.Template, error) {
 }
 
 // play tests the promises, and shows each as soon as it is tested.
-func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, names []string) error {
+func (c *ProviderTest) play(ctx context.Context, inv *Invocation, h suite.Harness, names []string) error {
 	shown := []promiseShown{}
 	count := map[suite.Outcome]int{}
 	var (
@@ -206,15 +206,15 @@ func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, na
 		}
 		return notMade
 	}
-	table := s.flags.Output == "table" || s.flags.Output == "wide"
-	screen := s.screen()
+	table := inv.flags.Output == "table" || inv.flags.Output == "wide"
+	screen := inv.screen()
 	for _, name := range names {
-		if s.env.StderrTerminal {
-			fmt.Fprintf(s.env.Stderr, "\r%s …", name)
+		if inv.env.StderrTerminal {
+			fmt.Fprintf(inv.env.Stderr, "\r%s …", name)
 		}
 		r := suite.Check(ctx, h, name)
-		if s.env.StderrTerminal {
-			fmt.Fprintf(s.env.Stderr, "\r%s\r", strings.Repeat(" ", len(name)+2))
+		if inv.env.StderrTerminal {
+			fmt.Fprintf(inv.env.Stderr, "\r%s\r", strings.Repeat(" ", len(name)+2))
 		}
 		count[r.Outcome]++
 		shown = append(shown, promiseShown{
@@ -229,11 +229,11 @@ func (c *ProviderTest) play(ctx context.Context, s *Session, h suite.Harness, na
 			break
 		}
 	}
-	if done, err := s.records(shown); done && err != nil {
+	if done, err := inv.records(shown); done && err != nil {
 		return err
 	}
 	if table {
-		fmt.Fprintf(s.env.Stdout, "\n%d proved, %d failed, %d not proved\n", count[suite.Proved], count[suite.Failed],
+		fmt.Fprintf(inv.env.Stdout, "\n%d proved, %d failed, %d not proved\n", count[suite.Proved], count[suite.Failed],
 			count[suite.NotProved])
 	}
 	switch {

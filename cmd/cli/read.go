@@ -27,10 +27,12 @@ func recordOf(g group) json.RawMessage {
 }
 
 // groups reads all groups at one revision, ordered by name.
-func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision) ([]group, store.Revision, error) {
+func (inv *Invocation) groups(ctx context.Context, keys store.Keys, at store.Revision) (
+	[]group, store.Revision, error,
+) {
 	lists := map[string]store.Listing{}
 	for _, kind := range []string{store.KindGroups, store.KindStatic, store.KindStatus} {
-		l, err := s.list(ctx, keys.Of(kind), at)
+		l, err := inv.list(ctx, keys.Of(kind), at)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -66,24 +68,24 @@ func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision
 }
 
 // group reads one group, or fails with NotFound.
-func (s *Session) group(ctx context.Context, name string) (group, error) {
+func (inv *Invocation) group(ctx context.Context, name string) (group, error) {
 	if !isName(name) {
-		return group{}, s.noGroup(ctx, name)
+		return group{}, inv.noGroup(ctx, name)
 	}
-	g := group{Name: name, Shard: s.flags.Shard}
+	g := group{Name: name, Shard: inv.flags.Shard}
 	var err error
-	if g.Stored, err = s.find(ctx, s.keys().Group(name)); err != nil {
+	if g.Stored, err = inv.find(ctx, inv.keys().Group(name)); err != nil {
 		return g, err
 	}
-	if g.Static, err = s.find(ctx, s.keys().Static(name)); err != nil {
+	if g.Static, err = inv.find(ctx, inv.keys().Static(name)); err != nil {
 		return g, err
 	}
-	status, err := s.find(ctx, s.keys().Status(name))
+	status, err := inv.find(ctx, inv.keys().Status(name))
 	if err != nil {
 		return g, err
 	}
 	if g.Gone() && status.Modified == 0 {
-		return g, s.noGroup(ctx, name)
+		return g, inv.noGroup(ctx, name)
 	}
 	if status.Modified != 0 {
 		g.ReadStatus(status)
@@ -174,13 +176,13 @@ func asJSON(value []byte) json.RawMessage {
 }
 
 // shards returns the names of the shards that a reading command covers.
-func (s *Session) shards(ctx context.Context, all bool) ([]string, error) {
+func (inv *Invocation) shards(ctx context.Context, all bool) ([]string, error) {
 	if !all {
-		return []string{s.flags.Shard}, nil
+		return []string{inv.flags.Shard}, nil
 	}
 	var names []string
 	for from := store.Root; ; {
-		key, err := s.firstKey(ctx, store.Root, from)
+		key, err := inv.firstKey(ctx, store.Root, from)
 		if errors.Is(err, store.ErrNotFound) {
 			slices.Sort(names)
 			return names, nil
@@ -199,8 +201,8 @@ func (s *Session) shards(ctx context.Context, all bool) ([]string, error) {
 }
 
 // firstKey returns the first key below a prefix that does not sort before from.
-func (s *Session) firstKey(ctx context.Context, prefix, from string) (key string, err error) {
-	err = s.parts(ctx, prefix, from, 1, 0, func(part store.Part) bool {
+func (inv *Invocation) firstKey(ctx context.Context, prefix, from string) (key string, err error) {
+	err = inv.parts(ctx, prefix, from, 1, 0, func(part store.Part) bool {
 		if len(part.KVs) > 0 {
 			key = part.KVs[0].Key
 		}

@@ -35,36 +35,36 @@ Where etcd had users and roles they are lost too: leasehold auth init comes firs
 
 // Run takes the next step: it creates the shard under its old ID or, if the shard exists, puts
 // machines back into their slots.
-func (c *Recover) Run(ctx context.Context, s *Session) error {
-	kv, err := s.find(ctx, s.keys().Shard())
+func (c *Recover) Run(ctx context.Context, inv *Invocation) error {
+	kv, err := inv.find(ctx, inv.keys().Shard())
 	if err != nil {
 		return err
 	}
 	if kv.Modified == 0 {
-		return c.createAgain(ctx, s)
+		return c.createAgain(ctx, inv)
 	}
 	shard, err := store.Decode[store.Shard](kv)
 	if err != nil {
 		return failure(Failed, "leasehold repair", "the shard's record cannot be read: %s", joined(err))
 	}
-	if other, err := c.otherID(ctx, s, shard); other || err != nil {
+	if other, err := c.otherID(ctx, inv, shard); other || err != nil {
 		return err
 	}
 	if shard.Record.Hold == nil {
 		return failure(Failed, `leasehold hold "recovering"`,
-			"shard %s is not on hold: machines can be restored only during a hold", s.flags.Shard)
+			"shard %s is not on hold: machines can be restored only during a hold", inv.flags.Shard)
 	}
-	known, err := s.recoverable(ctx)
+	known, err := inv.recoverable(ctx)
 	if err != nil {
 		return err
 	}
 	known.Silent = c.Silent
-	return c.putBack(ctx, s, recovery.Plan(known))
+	return c.putBack(ctx, inv, recovery.Plan(known))
 }
 
 // createAgain creates the shard under its old ID, on hold.
-func (c *Recover) createAgain(ctx context.Context, s *Session) error {
-	waits, err := s.waits(ctx)
+func (c *Recover) createAgain(ctx context.Context, inv *Invocation) error {
+	waits, err := inv.waits(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 	case id == "" && waits == nil:
 		return failure(NotFound,
 			"leasehold recover --id ID, as the machines are tagged; coordinators keep it in their --state-dir",
-			"no coordinator waits for shard %s, so its ID is unknown here", s.flags.Shard)
+			"no coordinator waits for shard %s, so its ID is unknown here", inv.flags.Shard)
 	case id == "":
 		id = waits.ShardID
 	case waits != nil && waits.ShardID != id:
@@ -81,72 +81,75 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 			waits.ShardID, id)
 	}
 	act := fmt.Sprintf("shard %s is created again under its old ID %s, on hold, because its records are lost "+
-		"permanently", s.flags.Shard, id)
-	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+		"permanently", inv.flags.Shard, id)
+	if err := inv.confirm(ctx, c.Confirm, inv.flags.Shard, act); err != nil {
 		return err
 	}
-	shard, err := store.NewShard(s.flags.Shard, id)
+	shard, err := store.NewShard(inv.flags.Shard, id)
 	if err != nil {
 		return err
 	}
-	shard.Hold = s.recoveryHold()
-	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard,
+	shard.Hold = inv.recoveryHold()
+	err = inv.ask(ctx, "create the shard", "create shard "+inv.flags.Shard,
 		func(ctx context.Context, st store.Store) error {
-			return store.CreateShard(ctx, st, s.keys(), shard)
+			return store.CreateShard(ctx, st, inv.keys(), shard)
 		})
 	if errors.Is(err, store.ErrExists) {
-		return failure(Conflict, "leasehold status", "shard %s was created in the meantime", s.flags.Shard)
+		return failure(Conflict, "leasehold status", "shard %s was created in the meantime", inv.flags.Shard)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s created on hold id %s\n", s.flags.Shard, id)
-	s.noteApplying()
+	fmt.Fprintf(inv.env.Stdout, "%s created on hold id %s\n", inv.flags.Shard, id)
+	inv.noteApplying()
 	return nil
 }
 
 // otherID handles a shard that leasehold init has created after a loss, with another ID than its
 // machines have. It reports whether this is such a shard.
-func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) (other bool, err error) {
+func (c *Recover) otherID(ctx context.Context, inv *Invocation, shard store.Versioned[store.Shard]) (
+	other bool, err error,
+) {
 	if c.ID != "" {
 		if c.ID == shard.Record.ID {
 			return false, nil
 		}
-		return true, c.giveBackID(ctx, s, shard)
+		return true, c.giveBackID(ctx, inv, shard)
 	}
-	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	leaders, err := inv.list(ctx, inv.keys().Of(store.KindLeader), 0)
 	if err != nil || len(leaders.KVs) > 0 {
 		return false, err // the shard is served: waiting replicas belong to another one
 	}
-	waits, err := s.waits(ctx)
+	waits, err := inv.waits(ctx)
 	if err != nil || waits == nil || waits.ShardID == shard.Record.ID {
 		return false, err
 	}
 	return true, failure(Conflict, "leasehold recover --id "+waits.ShardID,
-		"shard %s was created again with ID %s, and the coordinators wait for the one with ID %s", s.flags.Shard,
+		"shard %s was created again with ID %s, and the coordinators wait for the one with ID %s", inv.flags.Shard,
 		shard.Record.ID, waits.ShardID)
 }
 
 // giveBackID replaces the ID that leasehold init made by the shard's old ID, and puts the shard on
 // hold. That is possible as long as nothing was created under the other ID, or after that was
 // deleted: otherwise its machines would be without records.
-func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) error {
-	keys := s.keys()
-	leaders, err := s.list(ctx, keys.Of(store.KindLeader), 0)
+func (c *Recover) giveBackID(ctx context.Context, inv *Invocation, shard store.Versioned[store.Shard]) error {
+	keys := inv.keys()
+	leaders, err := inv.list(ctx, keys.Of(store.KindLeader), 0)
 	if err != nil {
 		return err
 	}
 	if len(leaders.KVs) > 0 {
 		return failure(Conflict,
 			"leasehold status names the coordinators: stop those that serve it, and remove their --state-dir",
-			"shard %s is served with ID %s: while it is, it cannot have ID %s", s.flags.Shard, shard.Record.ID, c.ID)
+			"shard %s is served with ID %s: while it is, it cannot have ID %s", inv.flags.Shard, shard.Record.ID, c.ID)
 	}
 	var remains int
 	var kind string
-	err = s.ask(ctx, "read the shard", s.reading(keys.Prefix()), func(ctx context.Context, st store.Store) (err error) {
+	count := func(ctx context.Context, st store.Store) (err error) {
 		remains, kind, err = store.LeaderRecords(ctx, st, keys)
 		return err
-	})
+	}
+	err = inv.ask(ctx, "read the shard", inv.reading(keys.Prefix()), count)
 	if err != nil {
 		return err
 	}
@@ -154,37 +157,37 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 		return failure(Conflict,
 			"leasehold group delete, for each group that was applied since, while its coordinators run; "+
 				"then run the same command",
-			"shard %s has %d keys below %s/, of machines with ID %s", s.flags.Shard, remains, kind, shard.Record.ID)
+			"shard %s has %d keys below %s/, of machines with ID %s", inv.flags.Shard, remains, kind, shard.Record.ID)
 	}
-	act := fmt.Sprintf("shard %s gets its old ID %s in the place of %s, and is on hold", s.flags.Shard, c.ID,
+	act := fmt.Sprintf("shard %s gets its old ID %s in the place of %s, and is on hold", inv.flags.Shard, c.ID,
 		shard.Record.ID)
-	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, inv.flags.Shard, act); err != nil {
 		return err
 	}
-	if err := s.forgetNotes(ctx); err != nil {
+	if err := inv.forgetNotes(ctx); err != nil {
 		return err
 	}
-	fresh, err := store.NewShard(s.flags.Shard, c.ID)
+	fresh, err := store.NewShard(inv.flags.Shard, c.ID)
 	if err != nil {
 		return err
 	}
 	fresh.Settings, fresh.Generation = shard.Record.Settings, shard.Record.Generation+1
-	fresh.Hold = s.recoveryHold()
-	if _, err := s.commit(ctx, "give the shard its old ID", store.Txn{
+	fresh.Hold = inv.recoveryHold()
+	if _, err := inv.commit(ctx, "give the shard its old ID", store.Txn{
 		Conditions: []store.Condition{shard.Unchanged()},
 		Writes:     []store.Write{store.Put(shard.Key, store.Encode(fresh))},
 	}); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s on hold id %s\n", s.flags.Shard, c.ID)
-	s.noteApplying()
+	fmt.Fprintf(inv.env.Stdout, "%s on hold id %s\n", inv.flags.Shard, c.ID)
+	inv.noteApplying()
 	return nil
 }
 
 // forgetNotes deletes the notes about deletions under the replaced ID: they are about other
 // machines than those that come back.
-func (s *Session) forgetNotes(ctx context.Context) error {
-	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
+func (inv *Invocation) forgetNotes(ctx context.Context) error {
+	notes, err := inv.list(ctx, inv.keys().Of(store.KindGone), 0)
 	if err != nil {
 		return err
 	}
@@ -193,25 +196,25 @@ func (s *Session) forgetNotes(ctx context.Context) error {
 		for _, kv := range part {
 			txn.Writes = append(txn.Writes, store.Delete(kv.Key))
 		}
-		if _, err := s.commit(ctx, "delete notes", txn); err != nil {
+		if _, err := inv.commit(ctx, "delete notes", txn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Session) recoveryHold() *store.Hold {
-	return &store.Hold{By: s.who(), Why: "its records were lost, and it is being recovered", At: s.env.Now().UTC()}
+func (inv *Invocation) recoveryHold() *store.Hold {
+	return &store.Hold{By: inv.who(), Why: "its records were lost, and it is being recovered", At: inv.env.Now().UTC()}
 }
 
-func (s *Session) noteApplying() {
-	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: " +
+func (inv *Invocation) noteApplying() {
+	inv.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: " +
 		"most agents report within seconds, the last within reconnect_max (30s by default)")
 }
 
 // recoverable reads what is known about machines without a record.
-func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err error) {
-	groups, at, err := s.groups(ctx, s.keys(), 0)
+func (inv *Invocation) recoverable(ctx context.Context) (known recovery.Shard, err error) {
+	groups, at, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return known, err
 	}
@@ -224,30 +227,30 @@ func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err er
 			known.Groups[g.Name] = g.Spec
 		}
 	}
-	if known.Instances, err = readKind[store.Instance](ctx, s, s.keys(), store.KindInstances, at); err != nil {
+	if known.Instances, err = readKind[store.Instance](ctx, inv, inv.keys(), store.KindInstances, at); err != nil {
 		return known, err
 	}
-	if known.Strays, err = readKind[store.Stray](ctx, s, s.keys(), store.KindStrays, at); err != nil {
+	if known.Strays, err = readKind[store.Stray](ctx, inv, inv.keys(), store.KindStrays, at); err != nil {
 		return known, err
 	}
-	if known.Extras, err = readKind[store.Extra](ctx, s, s.keys(), store.KindExtras, at); err != nil {
+	if known.Extras, err = readKind[store.Extra](ctx, inv, inv.keys(), store.KindExtras, at); err != nil {
 		return known, err
 	}
 	maps.DeleteFunc(known.Extras, func(_ string, x store.Extra) bool { return x.Foreign })
-	if known.Sessions, err = readKind[store.Alive](ctx, s, s.keys(), store.KindAlive, at); err != nil {
+	if known.Sessions, err = readKind[store.Alive](ctx, inv, inv.keys(), store.KindAlive, at); err != nil {
 		return known, err
 	}
-	gone, err := readKind[store.Gone](ctx, s, s.keys(), store.KindGone+"/"+store.KindInstances, at)
+	gone, err := readKind[store.Gone](ctx, inv, inv.keys(), store.KindGone+"/"+store.KindInstances, at)
 	known.Deleted = gone
 	return known, err
 }
 
 // readKind reads all readable records of a kind, by name.
-func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind string, at store.Revision) (map[string]T,
-	error,
+func readKind[T any](ctx context.Context, inv *Invocation, keys store.Keys, kind string, at store.Revision) (
+	map[string]T, error,
 ) {
 	prefix := keys.Of(kind)
-	l, err := s.list(ctx, prefix, at)
+	l, err := inv.list(ctx, prefix, at)
 	if err != nil {
 		return nil, err
 	}
@@ -263,25 +266,25 @@ func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind stri
 
 // putBack shows where each machine belongs, and orders the leader to put those with a known place
 // into their slots.
-func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candidate) error {
-	if done, err := s.records(plan); done || err != nil {
+func (c *Recover) putBack(ctx context.Context, inv *Invocation, plan []recovery.Candidate) error {
+	if done, err := inv.records(plan); done || err != nil {
 		return err
 	}
 	if len(plan) == 0 {
-		s.note("no machine without a record is known; most agents report within seconds, " +
+		inv.note("no machine without a record is known; most agents report within seconds, " +
 			"the last within reconnect_max (30s by default), and providers are listed every few seconds")
 		return nil
 	}
-	if err := showCandidates(s, plan); err != nil {
+	if err := showCandidates(inv, plan); err != nil {
 		return err
 	}
 	able := slices.DeleteFunc(slices.Clone(plan), func(m recovery.Candidate) bool { return !m.Adoptable() })
 	if n := len(plan) - len(able); n > 0 {
-		s.note("%s cannot be placed: they keep running, and are not removed while their agents report",
+		inv.note("%s cannot be placed: they keep running, and are not removed while their agents report",
 			counted(n, "machine", "machines"))
 	}
 	if slices.ContainsFunc(plan, func(m recovery.Candidate) bool { return m.Problem == recovery.NotListed }) {
-		s.note("the leader lists machines at their providers every few seconds: if one is not listed " +
+		inv.note("the leader lists machines at their providers every few seconds: if one is not listed " +
 			"yet, run leasehold recover again")
 	}
 	if len(able) == 0 {
@@ -290,32 +293,32 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	unproven := slices.DeleteFunc(slices.Clone(able),
 		func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
 	if n := len(unproven); n > 0 {
-		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, "+
+		inv.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, "+
 			"and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again",
 			machinesAre(n))
 	}
 	act := "restore " + counted(len(able), "machine to its slot", "machines to their slots")
-	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, inv.flags.Shard, act); err != nil {
 		return err
 	}
 	orders := make([]store.Request, len(able))
 	for i, m := range able {
-		orders[i] = s.request(store.RequestAdopt, m.Group, m.Instance)
+		orders[i] = inv.request(store.RequestAdopt, m.Group, m.Instance)
 		orders[i].Slot = &m.Slot
 	}
-	if err := s.leaveAll(ctx, orders); err != nil {
+	if err := inv.leaveAll(ctx, orders); err != nil {
 		return err
 	}
-	adopted, err := s.adopted(ctx, orders)
+	adopted, err := inv.adopted(ctx, orders)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%d of %d restored\n", adopted, len(able))
+	fmt.Fprintf(inv.env.Stdout, "%d of %d restored\n", adopted, len(able))
 	if adopted < len(able) {
 		return failure(Failed, "leasehold events --since 10m shows the reasons; then run leasehold recover again",
 			"%s could not be restored", counted(len(able)-adopted, "machine", "machines"))
 	}
-	s.note("the shard stays on hold: leasehold status, then leasehold release")
+	inv.note("the shard stays on hold: leasehold status, then leasehold release")
 	return nil
 }
 
@@ -326,7 +329,7 @@ func machinesAre(n int) string {
 	return fmt.Sprintf("%d machines are", n)
 }
 
-func showCandidates(s *Session, plan []recovery.Candidate) error {
+func showCandidates(inv *Invocation, plan []recovery.Candidate) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "INSTANCE"},
 		{Title: "GROUP"},
@@ -354,19 +357,19 @@ func showCandidates(s *Session, plan []recovery.Candidate) error {
 		t.Add(m.Instance, orDash(m.Group), slot, orDash(string(m.Source)), agent, orDash(m.Provider), orDash(m.Zone),
 			would)
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }
 
 // leaveAll writes many orders, in as few transactions as possible.
-func (s *Session) leaveAll(ctx context.Context, orders []store.Request) error {
+func (inv *Invocation) leaveAll(ctx context.Context, orders []store.Request) error {
 	for part := range slices.Chunk(orders, repairBatch) {
 		var txn store.Txn
 		for _, r := range part {
-			key := s.keys().Request(r.ID)
+			key := inv.keys().Request(r.ID)
 			txn.Conditions = append(txn.Conditions, store.Absent(key))
 			txn.Writes = append(txn.Writes, store.Put(key, store.Encode(r)))
 		}
-		if _, err := s.commit(ctx, "give orders", txn); err != nil {
+		if _, err := inv.commit(ctx, "give orders", txn); err != nil {
 			return err
 		}
 	}
@@ -375,20 +378,20 @@ func (s *Session) leaveAll(ctx context.Context, orders []store.Request) error {
 
 // adopted waits until the leader has handled all orders, and returns how many of the machines have
 // a record then.
-func (s *Session) adopted(ctx context.Context, orders []store.Request) (adopted int, err error) {
-	limit := s.flags.Timeout
+func (inv *Invocation) adopted(ctx context.Context, orders []store.Request) (adopted int, err error) {
+	limit := inv.flags.Timeout
 	if limit <= 0 {
 		limit = waitTimeout
 	}
 	start := time.Now() // not the clock of records: the wait must end even if that clock stands still
-	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
+	line := progressLine{to: inv.aside(), rewrite: inv.env.StderrTerminal}
 	defer line.clear()
 	for {
-		waiting, err := readKind[store.Request](ctx, s, s.keys(), store.KindRequests, 0)
+		waiting, err := readKind[store.Request](ctx, inv, inv.keys(), store.KindRequests, 0)
 		if err != nil {
 			return 0, err
 		}
-		instances, err := readKind[store.Instance](ctx, s, s.keys(), store.KindInstances, 0)
+		instances, err := readKind[store.Instance](ctx, inv, inv.keys(), store.KindInstances, 0)
 		if err != nil {
 			return 0, err
 		}

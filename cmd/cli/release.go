@@ -16,30 +16,30 @@ type Release struct {
 }
 
 // Run prints what will follow, and ends the hold.
-func (c *Release) Run(ctx context.Context, s *Session) error {
-	shard, err := s.readShard(ctx)
+func (c *Release) Run(ctx context.Context, inv *Invocation) error {
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
 	}
 	hold, made := shard.Record.Hold, 0
 	if hold != nil {
-		if made, err = s.foreseeRelease(ctx, shard.Record); err != nil {
+		if made, err = inv.foreseeRelease(ctx, shard.Record); err != nil {
 			return err
 		}
 	}
 	if c.DryRun {
-		s.note("nothing changed")
+		inv.note("nothing changed")
 		return nil
 	}
 	if hold != nil && hold.Damage > 0 && made > 0 {
 		act := fmt.Sprintf("release %s: %d machines are made, and those whose records were lost may still run; "+
 			"leasehold repair or leasehold recover puts records back instead",
-			s.flags.Shard, made)
-		if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+			inv.flags.Shard, made)
+		if err := inv.confirm(ctx, c.Confirm, inv.flags.Shard, act); err != nil {
 			return err
 		}
 	}
-	return s.setHold(ctx, shard, nil, "released", "")
+	return inv.setHold(ctx, shard, nil, "released", "")
 }
 
 // groupsForeseen bounds for how many groups the effects of a release are predicted.
@@ -48,25 +48,25 @@ const groupsForeseen = 200
 // foreseeRelease prints what the planner would do first without the hold, deletions by name
 // (SAFE-17), and returns how many machines it would create. It cannot know what providers will
 // answer.
-func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made int, err error) {
-	groups, _, err := s.groups(ctx, s.keys(), 0)
+func (inv *Invocation) foreseeRelease(ctx context.Context, shard store.Shard) (made int, err error) {
+	groups, _, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return 0, err
 	}
 	if len(groups) > groupsForeseen {
-		s.note("the forecast covers the first %d of %d groups", groupsForeseen, len(groups))
+		inv.note("the forecast covers the first %d of %d groups", groupsForeseen, len(groups))
 		groups = groups[:groupsForeseen]
 	}
-	shard.Release(s.env.Now().UTC())
+	shard.Release(inv.env.Now().UTC())
 	quiet := true
 	for _, g := range groups {
-		listing, err := s.recordsOf(ctx, g.Name)
+		listing, err := inv.recordsOf(ctx, g.Name)
 		if err != nil {
 			return 0, err
 		}
-		edit := store.Put(s.keys().Shard(), store.Encode(shard))
+		edit := store.Put(inv.keys().Shard(), store.Encode(shard))
 		create, gone := 0, []string{}
-		world, err := s.foresee(ctx, g.Name, listing, []store.Write{edit})
+		world, err := inv.foresee(ctx, g.Name, listing, []store.Write{edit})
 		if err != nil {
 			return 0, err
 		}
@@ -91,13 +91,13 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) (made i
 		if len(gone) > 0 {
 			text += fmt.Sprintf(" %d to be removed: %s", len(gone), strings.Join(gone, ", "))
 		}
-		s.note("%s", text)
+		inv.note("%s", text)
 	}
 	if quiet {
-		s.note("after the release nothing is created or removed at once, according to etcd; " +
+		inv.note("after the release nothing is created or removed at once, according to etcd; " +
 			"providers' answers may add to that")
 	} else {
-		s.note("lost agents have time to return before they are replaced; providers' answers may add to that")
+		inv.note("lost agents have time to return before they are replaced; providers' answers may add to that")
 	}
 	return made, nil
 }

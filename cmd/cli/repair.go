@@ -45,55 +45,55 @@ const (
 )
 
 // Run shows the damage, and repairs it after confirmation.
-func (c *Repair) Run(ctx context.Context, s *Session) error {
+func (c *Repair) Run(ctx context.Context, inv *Invocation) error {
 	switch {
 	case c.At < 0:
 		return failure(Usage, "leasehold repair --help", "--at: %d: must be a revision", c.At)
 	case c.Forget && (len(c.Key) == 0 || c.At != 0):
 		return failure(Usage, "leasehold repair --help", "--forget: needs the names of the records, and no --at")
 	}
-	found, err := s.damage(ctx, store.Revision(c.At))
+	found, err := inv.damage(ctx, store.Revision(c.At))
 	if err != nil {
 		return err
 	}
-	if found, err = c.chosen(s, found); err != nil {
+	if found, err = c.chosen(inv, found); err != nil {
 		return err
 	}
-	if done, err := s.records(found); done || err != nil {
+	if done, err := inv.records(found); done || err != nil {
 		return err
 	}
 	if len(found) == 0 {
 		if c.At != 0 {
-			s.note("everything that was there at revision %d is there now, or was deleted on purpose; "+
+			inv.note("everything that was there at revision %d is there now, or was deleted on purpose; "+
 				"leasehold repair shows what else is damaged", c.At)
 			return nil
 		}
-		s.note("nothing is damaged")
+		inv.note("nothing is damaged")
 		return nil
 	}
-	if err := showRepairs(s, found, c.Forget); err != nil {
+	if err := showRepairs(inv, found, c.Forget); err != nil {
 		return err
 	}
 	if c.Forget {
-		return s.forget(ctx, c, found)
+		return inv.forget(ctx, c, found)
 	}
 	able := slices.DeleteFunc(slices.Clone(found), func(r repair) bool { return r.From == 0 })
 	if n := len(found) - len(able); n > 0 {
-		s.warn("%s cannot be restored from etcd's history: apply a group again; for the shard and its instances, "+
+		inv.warn("%s cannot be restored from etcd's history: apply a group again; for the shard and its instances, "+
 			"see leasehold recover --help, or declare an instance's record lost with --forget", counted(n, "key", "keys"))
 	}
 	if len(able) == 0 {
 		return nil
 	}
-	act := fmt.Sprintf("write back %s of shard %s", counted(len(able), "key", "keys"), s.flags.Shard)
-	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+	act := fmt.Sprintf("write back %s of shard %s", counted(len(able), "key", "keys"), inv.flags.Shard)
+	if err := inv.confirm(ctx, c.Confirm, inv.flags.Shard, act); err != nil {
 		return err
 	}
-	return s.putBack(ctx, able)
+	return inv.putBack(ctx, able)
 }
 
 // chosen returns the keys that were named.
-func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
+func (c *Repair) chosen(inv *Invocation, found []repair) ([]repair, error) {
 	if len(c.Key) == 0 {
 		return slices.DeleteFunc(found, func(r repair) bool { return r.doubtful }), nil
 	}
@@ -101,7 +101,7 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 	for _, name := range c.Key {
 		key := name
 		if !strings.HasPrefix(name, store.Root) {
-			key = s.keys().Prefix() + name
+			key = inv.keys().Prefix() + name
 		}
 		i := slices.IndexFunc(found, func(r repair) bool { return r.Key == key })
 		if i < 0 {
@@ -114,7 +114,7 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 	return chosen, nil
 }
 
-func showRepairs(s *Session, found []repair, forget bool) error {
+func showRepairs(inv *Invocation, found []repair, forget bool) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "KEY"},
 		{Title: "DAMAGE"},
@@ -129,30 +129,30 @@ func showRepairs(s *Session, found []repair, forget bool) error {
 		case r.From == 0:
 			would = "left unchanged"
 		}
-		t.Add(strings.TrimPrefix(r.Key, s.keys().Prefix()), r.What, would, orDash(r.Why))
+		t.Add(strings.TrimPrefix(r.Key, inv.keys().Prefix()), r.What, would, orDash(r.Why))
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }
 
 // damage finds what was lost or cannot be read: from the leader and the statuses or, with a
 // revision, from the content at that revision.
-func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, error) {
-	now, err := s.durable(ctx, 0)
+func (inv *Invocation) damage(ctx context.Context, at store.Revision) ([]repair, error) {
+	now, err := inv.durable(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	gone, err := s.goneNotes(ctx, now.revision)
+	gone, err := inv.goneNotes(ctx, now.revision)
 	if err != nil {
 		return nil, err
 	}
 	if at != 0 {
-		return s.damageSince(ctx, at, now, gone)
+		return inv.damageSince(ctx, at, now, gone)
 	}
-	found, err := s.spoiled(ctx, now)
+	found, err := inv.spoiled(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	lost, err := s.lostRecords(ctx, now, gone)
+	lost, err := inv.lostRecords(ctx, now, gone)
 	if err != nil {
 		return nil, err
 	}
@@ -165,15 +165,15 @@ type durableKeys struct {
 	kvs      map[string]store.KV
 }
 
-func (s *Session) durable(ctx context.Context, at store.Revision) (durableKeys, error) {
+func (inv *Invocation) durable(ctx context.Context, at store.Revision) (durableKeys, error) {
 	d := durableKeys{revision: at, kvs: map[string]store.KV{}}
-	keys := s.keys()
+	keys := inv.keys()
 	for _, kind := range store.DurableKinds() {
 		prefix := keys.Of(kind)
 		if kind == store.KindShard || kind == store.KindServed {
 			prefix = strings.TrimSuffix(prefix, "/")
 		}
-		l, err := s.list(ctx, prefix, d.revision)
+		l, err := inv.list(ctx, prefix, d.revision)
 		if err != nil {
 			return d, err
 		}
@@ -188,37 +188,37 @@ func (s *Session) durable(ctx context.Context, at store.Revision) (durableKeys, 
 }
 
 // goneNotes returns the keys that were deleted on purpose, and when.
-func (s *Session) goneNotes(ctx context.Context, at store.Revision) (map[string]store.Revision, error) {
-	l, err := s.list(ctx, s.keys().Of(store.KindGone), at)
+func (inv *Invocation) goneNotes(ctx context.Context, at store.Revision) (map[string]store.Revision, error) {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindGone), at)
 	if err != nil {
 		return nil, err
 	}
 	gone := map[string]store.Revision{}
 	for _, kv := range l.KVs {
-		_, name, _ := s.keys().Split(kv.Key)
-		gone[s.keys().OfGone(name)] = kv.Modified
+		_, name, _ := inv.keys().Split(kv.Key)
+		gone[inv.keys().OfGone(name)] = kv.Modified
 	}
 	return gone, nil
 }
 
 // spoiled returns the keys whose values cannot be read, each with its newest readable value.
-func (s *Session) spoiled(ctx context.Context, now durableKeys) ([]repair, error) {
+func (inv *Invocation) spoiled(ctx context.Context, now durableKeys) ([]repair, error) {
 	var found []repair
 	for key, kv := range now.kvs {
-		bad := s.keys().Readable(kv)
+		bad := inv.keys().Readable(kv)
 		if bad == nil {
 			continue
 		}
 		r := repair{Key: key, What: store.DamageUnreadable, Why: unreadable(key, bad), now: kv.Modified}
 		for at, step := kv.Modified-1, 0; at > 0 && step < stepsBack; step++ {
-			before, err := s.keyAt(ctx, key, at)
+			before, err := inv.keyAt(ctx, key, at)
 			if err != nil {
 				return nil, err
 			}
 			if before.Modified == 0 {
 				break
 			}
-			if s.keys().Readable(before) == nil {
+			if inv.keys().Readable(before) == nil {
 				r.From, r.value = before.Modified, before.Value
 				break
 			}
@@ -236,14 +236,16 @@ func unreadable(key string, bad error) string {
 
 // lostRecords returns the records that a status reports as lost, and the shard's own, each with its
 // last value.
-func (s *Session) lostRecords(ctx context.Context, now durableKeys, gone map[string]store.Revision) ([]repair, error) {
+func (inv *Invocation) lostRecords(ctx context.Context, now durableKeys, gone map[string]store.Revision) (
+	[]repair, error,
+) {
 	var found []repair
 	add := func(r repair, last store.Revision) error {
 		if _, there := now.kvs[r.Key]; there || gone[r.Key] != 0 {
 			return nil
 		}
 		if last <= now.revision { // a later revision belongs to the history of an etcd that was lost
-			kv, err := s.keyAt(ctx, r.Key, last)
+			kv, err := inv.keyAt(ctx, r.Key, last)
 			if err != nil {
 				return err
 			}
@@ -253,7 +255,7 @@ func (s *Session) lostRecords(ctx context.Context, now durableKeys, gone map[str
 		return nil
 	}
 	for key, kv := range now.kvs {
-		kind, group, _ := s.keys().Split(key)
+		kind, group, _ := inv.keys().Split(key)
 		if kind != store.KindStatus {
 			continue
 		}
@@ -261,7 +263,7 @@ func (s *Session) lostRecords(ctx context.Context, now durableKeys, gone map[str
 		if err != nil {
 			continue // it is among the spoiled keys
 		}
-		if r, lost := s.lostSpec(group, status, now, gone); lost {
+		if r, lost := inv.lostSpec(group, status, now, gone); lost {
 			found = append(found, r)
 		}
 		for _, d := range status.Record.Damaged {
@@ -273,24 +275,24 @@ func (s *Session) lostRecords(ctx context.Context, now durableKeys, gone map[str
 			}
 		}
 	}
-	waits, err := s.waits(ctx)
+	waits, err := inv.waits(ctx)
 	if err == nil && waits != nil {
-		err = add(repair{Key: s.keys().Shard(), What: store.DamageLost, Why: waits.Why}, waits.Highest)
+		err = add(repair{Key: inv.keys().Shard(), What: store.DamageLost, Why: waits.Why}, waits.Highest)
 	}
 	return found, err
 }
 
 // lostSpec returns the key of a group that is gone although its spec is in force. It is restored
 // from the status, which survives the loss of etcd's history and of the key.
-func (s *Session) lostSpec(name string, status store.Versioned[store.Status], now durableKeys,
+func (inv *Invocation) lostSpec(name string, status store.Versioned[store.Status], now durableKeys,
 	gone map[string]store.Revision,
 ) (repair, bool) {
-	key := s.keys().Group(name)
+	key := inv.keys().Group(name)
 	_, there := now.kvs[key]
-	_, static := now.kvs[s.keys().Static(name)]
+	_, static := now.kvs[inv.keys().Static(name)]
 	spec := status.Record.Accepted
 	// a note from before the spec was accepted is about an earlier group of that name
-	deleted := max(gone[key], gone[s.keys().Static(name)]) > status.Record.AcceptedRevision
+	deleted := max(gone[key], gone[inv.keys().Static(name)]) > status.Record.AcceptedRevision
 	if there || static || spec == nil || spec.Deleting || status.Record.Beside != nil || deleted {
 		return repair{}, false
 	}
@@ -302,8 +304,8 @@ func (s *Session) lostSpec(name string, status store.Versioned[store.Status], no
 }
 
 // waits returns the report of a replica that waits for its shard; nil if none does.
-func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
-	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+func (inv *Invocation) waits(ctx context.Context) (*store.Waits, error) {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindReplicas), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +323,7 @@ func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
 }
 
 // damageSince returns what could be read at a revision and is lost or spoiled now.
-func (s *Session) damageSince(ctx context.Context, at store.Revision, now durableKeys,
+func (inv *Invocation) damageSince(ctx context.Context, at store.Revision, now durableKeys,
 	gone map[string]store.Revision,
 ) ([]repair, error) {
 	if at > now.revision {
@@ -331,7 +333,7 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 				"etcd has no revision %d yet: it is at %d, so this is not the etcd with the lost history", at,
 				now.revision)
 	}
-	then, err := s.durable(ctx, at)
+	then, err := inv.durable(ctx, at)
 	if errors.Is(err, store.ErrCompacted) {
 		return nil, compacted(at)
 	}
@@ -340,7 +342,7 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 	}
 	var found []repair
 	for key, before := range then.kvs {
-		if s.keys().Readable(before) != nil {
+		if inv.keys().Readable(before) != nil {
 			continue
 		}
 		after, there := now.kvs[key]
@@ -348,8 +350,8 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 		case !there && gone[key] > at:
 			continue // deleted on purpose since
 		case !there:
-			kind, id, _ := s.keys().Split(key)
-			if kind == store.KindJoined && gone[s.keys().Instance(id)] > at {
+			kind, id, _ := inv.keys().Split(key)
+			if kind == store.KindJoined && gone[inv.keys().Instance(id)] > at {
 				continue // it was deleted with its instance
 			}
 			found = append(found, repair{
@@ -358,7 +360,7 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 				doubtful: kind == store.KindSecrets,
 			})
 		default:
-			if bad := s.keys().Readable(after); bad != nil {
+			if bad := inv.keys().Readable(after); bad != nil {
 				found = append(found, repair{
 					Key: key, What: store.DamageUnreadable, Why: unreadable(key, bad),
 					From: before.Modified, value: before.Value, now: after.Modified,
@@ -382,12 +384,12 @@ func sortedRepairs(found []repair) []repair {
 
 // keyAt returns a key as it was at a revision; the zero KV if it was absent, or if etcd's history
 // does not reach back so far.
-func (s *Session) keyAt(ctx context.Context, key string, at store.Revision) (store.KV, error) {
+func (inv *Invocation) keyAt(ctx context.Context, key string, at store.Revision) (store.KV, error) {
 	if at <= 0 {
 		return store.KV{}, nil
 	}
 	var found store.KV
-	err := s.parts(ctx, key, key, 1, at, func(part store.Part) bool {
+	err := inv.parts(ctx, key, key, 1, at, func(part store.Part) bool {
 		if len(part.KVs) > 0 && part.KVs[0].Key == key {
 			found = part.KVs[0]
 		}
@@ -400,16 +402,16 @@ func (s *Session) keyAt(ctx context.Context, key string, at store.Revision) (sto
 }
 
 // putBack writes the values, each only over the value that was read.
-func (s *Session) putBack(ctx context.Context, all []repair) error {
+func (inv *Invocation) putBack(ctx context.Context, all []repair) error {
 	written := 0
 	for part := range slices.Chunk(all, repairBatch) {
 		var txn store.Txn
 		for _, r := range part {
 			txn.Conditions = append(txn.Conditions, store.At(r.Key, r.now))
 			// an old note is about another record
-			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value), store.Delete(s.keys().Gone(r.Key)))
+			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value), store.Delete(inv.keys().Gone(r.Key)))
 		}
-		rev, err := s.commit(ctx, "put records back", txn)
+		rev, err := inv.commit(ctx, "put records back", txn)
 		if errors.Is(err, store.ErrConflict) {
 			return failure(Conflict, "leasehold repair shows what is left",
 				"a key has changed in the meantime; %d of %d keys were restored", written, len(all))
@@ -419,17 +421,17 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 		}
 		written += len(part)
 		for _, r := range part {
-			fmt.Fprintf(s.env.Stdout, "%s restored rev %d\n", strings.TrimPrefix(r.Key, s.keys().Prefix()), rev)
+			fmt.Fprintf(inv.env.Stdout, "%s restored rev %d\n", strings.TrimPrefix(r.Key, inv.keys().Prefix()), rev)
 		}
 	}
-	s.note("if the shard is on hold: leasehold status, then leasehold release")
+	inv.note("if the shard is on hold: leasehold status, then leasehold release")
 	return nil
 }
 
 // forget declares records gone, by the note that a leader leaves when it deletes one. The note has
 // the present revision, so that it covers everything that still refers to them.
-func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
-	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
+func (inv *Invocation) forget(ctx context.Context, c *Repair, all []repair) error {
+	notes, err := inv.list(ctx, inv.keys().Of(store.KindGone), 0)
 	if err != nil {
 		return err
 	}
@@ -437,19 +439,19 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 		name := r.Key[strings.LastIndex(r.Key, "/")+1:]
 		act := fmt.Sprintf("%s is declared lost for good: if its machine exists, its workload is stopped and it is "+
 			"removed", name)
-		if err := s.confirm(ctx, c.Confirm, name, act); err != nil {
+		if err := inv.confirm(ctx, c.Confirm, name, act); err != nil {
 			return err
 		}
 		note := store.Gone{
 			Schema: store.Schema, Revision: notes.Revision, Rule: "SAFE-16", Why: "declared gone",
-			By: s.who(), At: s.env.Now().UTC(),
+			By: inv.who(), At: inv.env.Now().UTC(),
 		}
-		if kind, id, _ := s.keys().Split(r.Key); kind == store.KindInstances {
+		if kind, id, _ := inv.keys().Split(r.Key); kind == store.KindInstances {
 			note.Instance = id
 			note.Group = r.ofGroup(id)
 		}
 		var rev store.Revision
-		err := s.ask(ctx, "declare it gone", "write "+s.keys().Gone(r.Key),
+		err := inv.ask(ctx, "declare it gone", "write "+inv.keys().Gone(r.Key),
 			func(ctx context.Context, st store.Store) error {
 				lease, err := st.Grant(ctx, goneKept)
 				if err != nil {
@@ -457,7 +459,7 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 				}
 				txn := store.Txn{
 					Conditions: []store.Condition{store.At(r.Key, r.now)},
-					Writes:     []store.Write{store.PutLeased(s.keys().Gone(r.Key), store.Encode(note), lease.ID)},
+					Writes:     []store.Write{store.PutLeased(inv.keys().Gone(r.Key), store.Encode(note), lease.ID)},
 				}
 				if r.now != 0 {
 					txn.Writes = append(txn.Writes, store.Delete(r.Key))
@@ -471,7 +473,7 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "%s declared lost rev %d\n", name, rev)
+		fmt.Fprintf(inv.env.Stdout, "%s declared lost rev %d\n", name, rev)
 	}
 	return nil
 }

@@ -20,11 +20,11 @@ type Report struct {
 }
 
 // Run computes the report from the journal and shows it.
-func (c *Report) Run(ctx context.Context, s *Session) error {
+func (c *Report) Run(ctx context.Context, inv *Invocation) error {
 	if c.Since <= 0 {
 		return failure(Usage, "leasehold report --since 7d", "--since: must be more than 0")
 	}
-	in, err := c.past(ctx, s)
+	in, err := c.past(ctx, inv)
 	if err != nil {
 		return err
 	}
@@ -36,40 +36,40 @@ func (c *Report) Run(ctx context.Context, s *Session) error {
 		case c.From != "":
 			return failure(NotFound, "leasehold report --from "+shellWord(c.From), "%s has no group %q", c.From, c.Group)
 		default:
-			if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
+			if err := inv.knownGroup(ctx, []string{inv.flags.Shard}, c.Group); err != nil {
 				return err
 			}
 		}
 	}
-	if done, err := s.records(doc); done {
+	if done, err := inv.records(doc); done {
 		return err
 	}
-	return c.write(s, doc)
+	return c.write(inv, doc)
 }
 
-func (c *Report) past(ctx context.Context, s *Session) (review.Input, error) {
+func (c *Report) past(ctx context.Context, inv *Invocation) (review.Input, error) {
 	if c.From != "" {
-		content, err := s.eventFile(c.From)
+		content, err := inv.eventFile(c.From)
 		if err != nil {
 			return review.Input{}, err
 		}
 		return content.Past, nil
 	}
-	now := s.env.Now()
-	in, _, err := s.past(ctx, now.Add(-time.Duration(c.Since)), now)
+	now := inv.env.Now()
+	in, _, err := inv.past(ctx, now.Add(-time.Duration(c.Since)), now)
 	return in, err
 }
 
-func (c *Report) write(s *Session, doc review.Report) error {
-	scr := s.screen()
-	zone := s.env.Now().Location()
+func (c *Report) write(inv *Invocation, doc review.Report) error {
+	scr := inv.screen()
+	zone := inv.env.Now().Location()
 	if scr.Terminal || c.Group != "" {
 		fmt.Fprintf(scr.W, "%s to %s\n", doc.From.In(zone).Format("2006-01-02 15:04"),
 			doc.To.In(zone).Format("2006-01-02 15:04"))
 	}
 	if c.Group == "" {
 		t := output.ReportTable(doc)
-		if err := t.Write(scr, s.wide()); err != nil {
+		if err := t.Write(scr, inv.wide()); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (c *Report) write(s *Session, doc review.Report) error {
 		}
 	}
 	if len(doc.Groups) == 0 {
-		s.note("nothing was wanted in this time")
+		inv.note("nothing was wanted in this time")
 	}
 	if scr.Terminal || c.Group != "" {
 		var b strings.Builder

@@ -28,15 +28,15 @@ type Secrets struct {
 // keyPath returns the key file: the one that was named, the one beside the settings that select the
 // etcd (leasehold dev keeps both in its data directory), or the default. It is "" if the keys are
 // in the environment.
-func (s *Session) keyPath(named services.KeyFile) (string, error) {
+func (inv *Invocation) keyPath(named services.KeyFile) (string, error) {
 	if named.SecretsKey != "" {
 		return named.SecretsKey, nil
 	}
-	if s.env.SecretsKey != "" {
+	if inv.env.SecretsKey != "" {
 		return "", nil
 	}
 	var places []string
-	for _, v := range s.settings {
+	for _, v := range inv.settings {
 		if file, ok := strings.CutPrefix(v.From, "file "); ok && v.Name == "endpoints" {
 			places = append(places, services.DevKeyFile(filepath.Dir(file)))
 		}
@@ -55,9 +55,9 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 }
 
 // keyring reads the keys.
-func (s *Session) keyring(path string) (encryption.Ring, error) {
+func (inv *Invocation) keyring(path string) (encryption.Ring, error) {
 	if path == "" {
-		ring, err := encryption.ParseRing(s.env.SecretsKey)
+		ring, err := encryption.ParseRing(inv.env.SecretsKey)
 		if err != nil {
 			return ring, failure(Usage, "leasehold secret new-key", "LEASEHOLD_SECRETS_KEY: %s", err)
 		}
@@ -85,28 +85,28 @@ type sealing struct {
 }
 
 // readSealing reads it. A shard that was never served has no ID to bind secrets to.
-func (s *Session) readSealing(ctx context.Context) (sealing, error) {
+func (inv *Invocation) readSealing(ctx context.Context) (sealing, error) {
 	var of sealing
-	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+	shard, _, err := findRecord[store.Shard](ctx, inv, inv.keys().Shard())
 	if err != nil {
 		return of, err
 	}
 	if !shard.Present() {
 		return of, failure(NotFound, "leasehold status --all-shards",
-			"there is no shard %s: no coordinator has ever served it", s.flags.Shard)
+			"there is no shard %s: no coordinator has ever served it", inv.flags.Shard)
 	}
 	of.shard = shard.Record.ID
-	secrets, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
+	secrets, err := inv.list(ctx, inv.keys().Of(store.KindSecrets), 0)
 	if err != nil {
 		return of, err
 	}
 	of.secrets, _ = decodeReadable[store.Secret](secrets) // an unreadable one can be given a new value
-	of.replicas, err = s.replicas(ctx)
+	of.replicas, err = inv.replicas(ctx)
 	return of, err
 }
 
-func (s *Session) replicas(ctx context.Context) ([]store.Versioned[store.Replica], error) {
-	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+func (inv *Invocation) replicas(ctx context.Context) ([]store.Versioned[store.Replica], error) {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindReplicas), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func lacking(replicas []store.Versioned[store.Replica], k encryption.Key) []stri
 }
 
 // lacks reports them, with the next step.
-func (s *Session) lacks(names []string, k encryption.Key, path, again string) error {
+func (inv *Invocation) lacks(names []string, k encryption.Key, path, again string) error {
 	source := "LEASEHOLD_SECRETS_KEY"
 	if path != "" {
 		source = path
@@ -189,14 +189,14 @@ func groupsShown(names []string) string {
 }
 
 // noteUsers says which groups use a secret, and when their workloads get the new value.
-func (s *Session) noteUsers(groups []string) {
+func (inv *Invocation) noteUsers(groups []string) {
 	for _, g := range groups {
-		s.note("group %s uses it: its workloads get the value at their next start; all of them now, with: "+
+		inv.note("group %s uses it: its workloads get the value at their next start; all of them now, with: "+
 			"leasehold group restart %s", g, g)
 	}
 }
 
 // secretLine reports a written secret.
-func (s *Session) secretLine(name, what string, rev store.Revision) {
-	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", name, what, rev)
+func (inv *Invocation) secretLine(name, what string, rev store.Revision) {
+	fmt.Fprintf(inv.env.Stdout, "%s %s rev %d\n", name, what, rev)
 }

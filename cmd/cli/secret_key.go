@@ -21,10 +21,10 @@ type SecretNewKey struct {
 }
 
 // Run makes a key.
-func (c *SecretNewKey) Run(s *Session) error {
+func (c *SecretNewKey) Run(inv *Invocation) error {
 	k := encryption.NewKey()
 	if c.File == "" {
-		_, err := fmt.Fprintln(s.env.Stdout, k.Line())
+		_, err := fmt.Fprintln(inv.env.Stdout, k.Line())
 		return err
 	}
 	err := keyfile.Create(c.File, encryption.Ring{}.With(k))
@@ -35,8 +35,8 @@ func (c *SecretNewKey) Run(s *Session) error {
 	if err != nil {
 		return failure(Failed, "leasehold secret new-key FILE, in a directory that you may write to", "%s", err)
 	}
-	fmt.Fprintf(s.env.Stdout, "%s made with key %s\n", c.File, k.ID)
-	s.note("give the same file to every coordinator of the shard, with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE, " +
+	fmt.Fprintf(inv.env.Stdout, "%s made with key %s\n", c.File, k.ID)
+	inv.note("give the same file to every coordinator of the shard, with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE, " +
 		"and keep a copy: without it no secret can be read")
 	return nil
 }
@@ -52,8 +52,8 @@ const rotateWait = 5 * time.Second
 
 // Run goes as far as it can. After an interruption, the same command continues: it adds a key only
 // if all secrets have the first one already and no other is left over.
-func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
-	path, err := s.keyPath(c.KeyFile)
+func (c *SecretRotate) Run(ctx context.Context, inv *Invocation) error {
+	path, err := inv.keyPath(c.KeyFile)
 	if err != nil {
 		return err
 	}
@@ -66,22 +66,22 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 		return failure(Failed, "leasehold secret rotate, in a moment", "%s", err)
 	}
 	defer unlock()
-	ring, err := s.keyring(path)
+	ring, err := inv.keyring(path)
 	if err != nil {
 		return err
 	}
-	of, err := s.readSealing(ctx)
+	of, err := inv.readSealing(ctx)
 	if err != nil {
 		return err
 	}
 	if c.Prune {
-		return c.prune(s, path, ring, of)
+		return c.prune(inv, path, ring, of)
 	}
 	first, _ := ring.First() // keyring has checked that
 	behind := of.behind(first)
 	if len(ring.IDs()) > 1 && len(behind) == 0 {
-		fmt.Fprintf(s.env.Stdout, "all secrets have key %s\n", first.ID)
-		s.note("the rotation is done; finish it with leasehold secret rotate --prune. After that rotate starts another one")
+		fmt.Fprintf(inv.env.Stdout, "all secrets have key %s\n", first.ID)
+		inv.note("the rotation is done; finish it with leasehold secret rotate --prune. After that rotate starts another one")
 		return nil
 	}
 	if len(ring.IDs()) == 1 && len(behind) == 0 {
@@ -91,12 +91,12 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 		}
 		first, ring = next, ring.With(next)
 		behind = of.behind(first)
-		fmt.Fprintf(s.env.Stdout, "%s has the new key %s\n", path, first.ID)
+		fmt.Fprintf(inv.env.Stdout, "%s has the new key %s\n", path, first.ID)
 	}
-	if err := c.awaitReplicas(ctx, s, first, path); err != nil {
+	if err := c.awaitReplicas(ctx, inv, first, path); err != nil {
 		return err
 	}
-	return c.encryptAnew(ctx, s, ring, first, of.shard, behind)
+	return c.encryptAnew(ctx, inv, ring, first, of.shard, behind)
 }
 
 // behind returns the secrets that are encrypted with another key.
@@ -111,36 +111,36 @@ func (of sealing) behind(k encryption.Key) []store.Versioned[store.Secret] {
 }
 
 // awaitReplicas waits until every running replica has the key.
-func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k encryption.Key, path string) error {
+func (c *SecretRotate) awaitReplicas(ctx context.Context, inv *Invocation, k encryption.Key, path string) error {
 	limit := rotateWait
-	if s.flags.Timeout > 0 {
-		limit = s.flags.Timeout
+	if inv.flags.Timeout > 0 {
+		limit = inv.flags.Timeout
 	}
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for noted := false; ; noted = true {
-		all, err := s.replicas(ctx)
+		all, err := inv.replicas(ctx)
 		if err != nil {
 			return err
 		}
 		without := lacking(all, k)
 		if len(without) == 0 {
 			if len(all) == 0 {
-				s.warn("no coordinator is running: each must have key %s in its key file before it is started", k.ID)
+				inv.warn("no coordinator is running: each must have key %s in its key file before it is started", k.ID)
 			}
 			return nil
 		}
 		if !noted {
-			s.note("waiting for %s to read key %s …", strings.Join(without, ", "), k.ID)
+			inv.note("waiting for %s to read key %s …", strings.Join(without, ", "), k.ID)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late.C:
-			s.note("no secret was re-encrypted")
-			return s.lacks(without, k, path, "leasehold secret rotate, which continues from there")
+			inv.note("no secret was re-encrypted")
+			return inv.lacks(without, k, path, "leasehold secret rotate, which continues from there")
 		case <-tick.C:
 		}
 	}
@@ -148,12 +148,12 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k encrypti
 
 // encryptAnew encrypts each secret with the first key, one by one, if it is still as it was read.
 // Its value and its version do not change.
-func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring encryption.Ring, first encryption.Key,
+func (c *SecretRotate) encryptAnew(ctx context.Context, inv *Invocation, ring encryption.Ring, first encryption.Key,
 	shard string, behind []store.Versioned[store.Secret],
 ) error {
 	var unread []string
 	for _, v := range behind {
-		_, name, _ := s.keys().Split(v.Key)
+		_, name, _ := inv.keys().Split(v.Key)
 		rec := v.Record
 		rec.Name = name
 		value, err := ring.Open(shard, rec)
@@ -164,7 +164,7 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring encrypt
 		if rec, err = ring.Seal(shard, rec, value); err != nil {
 			return err
 		}
-		_, err = s.commit(ctx, "write secret", store.Txn{
+		_, err = inv.commit(ctx, "write secret", store.Txn{
 			Conditions: []store.Condition{v.Unchanged()}, Writes: []store.Write{store.Put(v.Key, store.Encode(rec))},
 		})
 		if errors.Is(err, store.ErrConflict) {
@@ -175,18 +175,18 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring encrypt
 		}
 	}
 	done := len(behind) - len(unread)
-	fmt.Fprintf(s.env.Stdout, "%s re-encrypted with key %s\n", counted(done, "secret", "secrets"), first.ID)
+	fmt.Fprintf(inv.env.Stdout, "%s re-encrypted with key %s\n", counted(done, "secret", "secrets"), first.ID)
 	if len(unread) > 0 {
 		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file",
 			"cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
 	}
-	s.note("once no snapshot with the old keys is needed, remove them from the key files: " +
+	inv.note("once no snapshot with the old keys is needed, remove them from the key files: " +
 		"leasehold secret rotate --prune")
 	return nil
 }
 
 // prune removes from the file the keys that nothing needs.
-func (c *SecretRotate) prune(s *Session, path string, ring encryption.Ring, of sealing) error {
+func (c *SecretRotate) prune(inv *Invocation, path string, ring encryption.Ring, of sealing) error {
 	first, _ := ring.First()
 	used := map[string]bool{first.ID: true}
 	for _, v := range of.secrets {
@@ -200,18 +200,18 @@ func (c *SecretRotate) prune(s *Session, path string, ring encryption.Ring, of s
 		}
 	}
 	if behind := of.behind(first); len(behind) > 0 {
-		s.warn("%s still encrypted with an older key: leasehold secret rotate",
+		inv.warn("%s still encrypted with an older key: leasehold secret rotate",
 			counted(len(behind), "secret is", "secrets are"))
 	}
 	if len(gone) == 0 {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged: every key in it is needed\n", path)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged: every key in it is needed\n", path)
 		return nil
 	}
 	if err := keyfile.Replace(path, ring, kept); err != nil {
 		return failure(Failed, "leasehold secret rotate --prune", "%s", err)
 	}
-	fmt.Fprintf(s.env.Stdout, "removed %s from %s\n", strings.Join(gone, ", "), path)
-	s.note("remove them from the other coordinators' key files too; secrets in older snapshots of " +
+	fmt.Fprintf(inv.env.Stdout, "removed %s from %s\n", strings.Join(gone, ", "), path)
+	inv.note("remove them from the other coordinators' key files too; secrets in older snapshots of " +
 		"etcd cannot be read without them")
 	return nil
 }

@@ -32,18 +32,18 @@ type secretShown struct {
 }
 
 // Run lists the secrets.
-func (c *SecretList) Run(ctx context.Context, s *Session) error {
-	l, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
+func (c *SecretList) Run(ctx context.Context, inv *Invocation) error {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindSecrets), 0)
 	if err != nil {
 		return err
 	}
 	all, unreadable := decodeReadable[store.Secret](l)
 	for _, key := range slices.Sorted(maps.Keys(unreadable)) {
-		_, name, _ := s.keys().Split(key)
-		s.warn("the record of secret %.200q cannot be read: leasehold secret set gives it a new value, "+
+		_, name, _ := inv.keys().Split(key)
+		inv.warn("the record of secret %.200q cannot be read: leasehold secret set gives it a new value, "+
 			"leasehold secret delete removes it", name)
 	}
-	groups, _, err := s.groups(ctx, s.keys(), 0)
+	groups, _, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return err
 	}
@@ -59,21 +59,21 @@ func (c *SecretList) Run(ctx context.Context, s *Session) error {
 	}}
 	for _, v := range all {
 		r := v.Record
-		_, name, _ := s.keys().Split(v.Key)
+		_, name, _ := inv.keys().Split(v.Key)
 		shown = append(shown, secretShown{
 			Name: name, Version: r.Version, Key: r.Key,
 			Groups: append([]string{}, use[name]...), By: r.By, At: r.At, Revision: v.Modified,
 		})
-		t.Add(name, strconv.Itoa(r.Version), r.Key, groupsShown(use[name]), r.By, output.Age(s.env.Now(), r.At))
+		t.Add(name, strconv.Itoa(r.Version), r.Key, groupsShown(use[name]), r.By, output.Age(inv.env.Now(), r.At))
 	}
-	if done, err := s.records(shown); done {
+	if done, err := inv.records(shown); done {
 		return err
 	}
 	if len(t.Rows) == 0 {
-		s.note("no secrets; set one with: leasehold secret set NAME")
+		inv.note("no secrets; set one with: leasehold secret set NAME")
 		return nil
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }
 
 // SecretDelete is the command secret delete.
@@ -83,18 +83,18 @@ type SecretDelete struct {
 }
 
 // Run deletes the secret.
-func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
+func (c *SecretDelete) Run(ctx context.Context, inv *Invocation) error {
 	if !store.IsSecretName(c.Name) {
 		return badSecretName(c.Name)
 	}
-	kv, err := s.get(ctx, s.keys().Secret(c.Name))
+	kv, err := inv.get(ctx, inv.keys().Secret(c.Name))
 	if errors.Is(err, store.ErrNotFound) {
 		return noSecret(c.Name)
 	}
 	if err != nil {
 		return err
 	}
-	all, _, err := s.groups(ctx, s.keys(), 0)
+	all, _, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
 				", or give --force: running workloads continue, new ones wait",
 			"secret %s is used by %s; nothing was changed", c.Name, strings.Join(use, ", "))
 	}
-	rev, err := s.commit(ctx, "delete secret", store.Txn{
+	rev, err := inv.commit(ctx, "delete secret", store.Txn{
 		Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{store.Delete(kv.Key)},
 	})
 	if errors.Is(err, store.ErrConflict) {
@@ -114,9 +114,9 @@ func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	s.secretLine(c.Name, "deleted", rev)
+	inv.secretLine(c.Name, "deleted", rev)
 	if len(use) > 0 {
-		s.warn("%s uses it: running workloads continue, and none is started without it", strings.Join(use, ", "))
+		inv.warn("%s uses it: running workloads continue, and none is started without it", strings.Join(use, ", "))
 	}
 	return nil
 }

@@ -10,10 +10,12 @@ import (
 )
 
 // secretsAt reads the secrets, without their values; nil if the operator may not.
-func (s *Session) secretsAt(ctx context.Context, keys store.Keys, at store.Revision) (map[string]store.Secret, error) {
+func (inv *Invocation) secretsAt(ctx context.Context, keys store.Keys, at store.Revision) (
+	map[string]store.Secret, error,
+) {
 	var l store.Listing
 	denied := false
-	err := s.ask(ctx, "list "+keys.Of(store.KindSecrets), s.reading(keys.Of(store.KindSecrets)),
+	err := inv.ask(ctx, "list "+keys.Of(store.KindSecrets), inv.reading(keys.Of(store.KindSecrets)),
 		func(ctx context.Context, st store.Store) (err error) {
 			l, err = st.List(ctx, keys.Of(store.KindSecrets), at)
 			if denied = errors.Is(err, store.ErrDenied); denied {
@@ -37,24 +39,24 @@ func (s *Session) secretsAt(ctx context.Context, keys store.Keys, at store.Revis
 }
 
 // warnOfSecrets prints which secrets the groups wait for. They may be set afterwards.
-func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
-	if !slices.ContainsFunc(changes, func(c change) bool { return len(c.after.Secrets)+len(c.after.Files) > 0 }) {
+func (inv *Invocation) warnOfSecrets(ctx context.Context, changes []groupChange) error {
+	if !slices.ContainsFunc(changes, func(c groupChange) bool { return len(c.after.Secrets)+len(c.after.Files) > 0 }) {
 		return nil
 	}
-	known, err := s.secretsAt(ctx, s.keys(), 0)
+	known, err := inv.secretsAt(ctx, inv.keys(), 0)
 	if err != nil || known == nil {
 		return err
 	}
 	for _, ch := range changes {
 		for _, f := range ch.after.Files {
 			if f.Secret != "" && known[f.Secret].Key == "" {
-				s.warn("%s: secret %s does not exist yet, and is used in %s: leasehold secret set %s", ch.name, f.Secret, f.Path,
+				inv.warn("%s: secret %s does not exist yet, and is used in %s: leasehold secret set %s", ch.name, f.Secret, f.Path,
 					f.Secret)
 			}
 		}
 		for _, variable := range slices.Sorted(maps.Keys(ch.after.Secrets)) {
 			if name := ch.after.Secrets[variable]; known[name].Key == "" {
-				s.warn("%s: there is no secret %s yet, and no workload is started without it: leasehold secret set %s",
+				inv.warn("%s: there is no secret %s yet, and no workload is started without it: leasehold secret set %s",
 					ch.name, name, name)
 			}
 		}

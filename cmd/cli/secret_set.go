@@ -22,22 +22,22 @@ type SecretSet struct {
 }
 
 // Run sets the value.
-func (c *SecretSet) Run(ctx context.Context, s *Session) error {
+func (c *SecretSet) Run(ctx context.Context, inv *Invocation) error {
 	if !store.IsSecretName(c.Name) {
 		return badSecretName(c.Name)
 	}
-	path, err := s.keyPath(c.KeyFile)
+	path, err := inv.keyPath(c.KeyFile)
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.sealing(ctx, s, path); err != nil { // before an operator types a value
+	if _, _, err := c.sealing(ctx, inv, path); err != nil { // before an operator types a value
 		return err
 	}
-	value, err := c.value(ctx, s)
+	value, err := c.value(ctx, inv)
 	if err != nil {
 		return err
 	}
-	ring, of, err := c.sealing(ctx, s, path) // that took its time: the keys may have been rotated
+	ring, of, err := c.sealing(ctx, inv, path) // that took its time: the keys may have been rotated
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	next := store.Secret{Name: c.Name, Version: 1, By: s.who(), At: s.env.Now().UTC()}
-	was := store.Versioned[store.Secret]{Key: s.keys().Secret(c.Name)}
+	next := store.Secret{Name: c.Name, Version: 1, By: inv.who(), At: inv.env.Now().UTC()}
+	was := store.Versioned[store.Secret]{Key: inv.keys().Secret(c.Name)}
 	for _, known := range of.secrets {
 		if known.Key != was.Key {
 			continue
@@ -54,14 +54,14 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 		was, next.Version = known, known.Record.Version+1
 		if old, err := ring.Open(of.shard, known.Record); err == nil && bytes.Equal(old, value) &&
 			known.Record.Key == first.ID {
-			s.secretLine(c.Name, "unchanged", known.Modified)
+			inv.secretLine(c.Name, "unchanged", known.Modified)
 			return nil
 		}
 	}
 	if next, err = ring.Seal(of.shard, next, value); err != nil {
 		return err
 	}
-	rev, err := s.commit(ctx, "write secret", store.Txn{
+	rev, err := inv.commit(ctx, "write secret", store.Txn{
 		Conditions: []store.Condition{was.Unchanged()}, Writes: []store.Write{store.Put(was.Key, store.Encode(next))},
 	})
 	if errors.Is(err, store.ErrConflict) {
@@ -70,13 +70,13 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	s.secretLine(c.Name, fmt.Sprintf("set version %d", next.Version), rev)
-	all, _, err := s.groups(ctx, s.keys(), 0)
+	inv.secretLine(c.Name, fmt.Sprintf("set version %d", next.Version), rev)
+	all, _, err := inv.groups(ctx, inv.keys(), 0)
 	if err != nil {
 		return err
 	}
 	if next.Version > 1 {
-		s.noteUsers(users(all)[c.Name])
+		inv.noteUsers(users(all)[c.Name])
 	}
 	return nil
 }
@@ -85,37 +85,37 @@ func (c *SecretSet) again() string { return "leasehold secret set " + c.Name }
 
 // sealing returns the keys, and what is encrypted with them now. All coordinators have the first
 // key.
-func (c *SecretSet) sealing(ctx context.Context, s *Session, path string) (
+func (c *SecretSet) sealing(ctx context.Context, inv *Invocation, path string) (
 	ring encryption.Ring, of sealing, err error,
 ) {
-	if ring, err = s.keyring(path); err != nil {
+	if ring, err = inv.keyring(path); err != nil {
 		return ring, of, err
 	}
 	first, err := ring.First()
 	if err != nil {
 		return ring, of, failure(Failed, "leasehold secret new-key", "%s", err)
 	}
-	if of, err = s.readSealing(ctx); err != nil {
+	if of, err = inv.readSealing(ctx); err != nil {
 		return ring, of, err
 	}
 	if without := lacking(of.replicas, first); len(without) > 0 {
-		return ring, of, s.lacks(without, first, path, c.again())
+		return ring, of, inv.lacks(without, first, path, c.again())
 	}
 	return ring, of, nil
 }
 
 // value returns what to store. One newline at its end is removed: editors and echo add it, and no
 // password has one.
-func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
+func (c *SecretSet) value(ctx context.Context, inv *Invocation) ([]byte, error) {
 	var value []byte
 	var err error
 	switch {
 	case c.FromFile != "":
 		value, err = readBounded(c.FromFile)
-	case s.env.StdinTerminal:
-		value, err = c.ask(ctx, s)
+	case inv.env.StdinTerminal:
+		value, err = c.ask(ctx, inv)
 	default:
-		value, err = io.ReadAll(io.LimitReader(s.env.Stdin, store.MaxSecret+3))
+		value, err = io.ReadAll(io.LimitReader(inv.env.Stdin, store.MaxSecret+3))
 	}
 	if err != nil {
 		return nil, err
@@ -133,18 +133,18 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 			c.Name)
 	}
 	if len(value) < shortSecret {
-		s.warn("the value has fewer than %d bytes: it is too short to be redacted from workload output", shortSecret)
+		inv.warn("the value has fewer than %d bytes: it is too short to be redacted from workload output", shortSecret)
 	}
 	return value, nil
 }
 
 // ask prompts twice, because the input is not echoed.
-func (c *SecretSet) ask(ctx context.Context, s *Session) ([]byte, error) {
-	value, err := s.env.Ask(ctx, "value of "+c.Name+": ")
+func (c *SecretSet) ask(ctx context.Context, inv *Invocation) ([]byte, error) {
+	value, err := inv.env.Ask(ctx, "value of "+c.Name+": ")
 	if err != nil {
 		return nil, err
 	}
-	again, err := s.env.Ask(ctx, "once more: ")
+	again, err := inv.env.Ask(ctx, "once more: ")
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,10 @@ type ServerPlace struct {
 }
 
 // cluster runs an operation on the cluster of this host, within the time limit of a few requests.
-func (p ServerPlace) cluster(ctx context.Context, s *Session, do func(context.Context, *server.Admin) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 4*s.requestLimit())
+func (p ServerPlace) cluster(ctx context.Context, inv *Invocation,
+	do func(context.Context, *server.Admin) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*inv.requestLimit())
 	defer cancel()
 	admin, err := server.Open(ctx, server.Place{Dir: p.DataDir})
 	if err != nil {
@@ -54,17 +56,17 @@ type serverHost struct {
 }
 
 // Run lists them, with or without a quorum.
-func (c *ServerList) Run(ctx context.Context, s *Session) error {
-	return c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+func (c *ServerList) Run(ctx context.Context, inv *Invocation) error {
+	return c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
 		list, err := a.Members(ctx)
 		if err != nil {
 			return err
 		}
-		return s.showHosts(list)
+		return inv.showHosts(list)
 	})
 }
 
-func (s *Session) showHosts(list []etcdstore.Member) error {
+func (inv *Invocation) showHosts(list []etcdstore.Member) error {
 	cluster := server.ClusterOf(list)
 	hosts := []serverHost{}
 	for _, m := range cluster {
@@ -77,7 +79,7 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 			}
 		}
 	}
-	if done, err := s.records(hosts); done {
+	if done, err := inv.records(hosts); done {
 		return err
 	}
 	t := output.Table{
@@ -98,17 +100,17 @@ func (s *Session) showHosts(list []etcdstore.Member) error {
 		}
 		t.Add(h.Name, h.State, version, data, address)
 	}
-	if err := t.Write(s.screen(), s.wide()); err != nil {
+	if err := t.Write(inv.screen(), inv.wide()); err != nil {
 		return err
 	}
 	if why := cluster.NoQuorum(); why != "" {
-		s.warn("%s", why)
-		program.WriteNext(s.aside(), "start leasehold server on them; docs/production.md says what to do if they are lost "+
+		inv.warn("%s", why)
+		program.WriteNext(inv.aside(), "start leasehold server on them; docs/production.md says what to do if they are lost "+
 			"for good")
 		return nil
 	}
 	if advice := cluster.Advice(); advice != "" {
-		s.note("%s", advice)
+		inv.note("%s", advice)
 	}
 	return nil
 }
@@ -135,23 +137,23 @@ type ServerAdd struct {
 }
 
 // Run prints the command for the new host.
-func (c *ServerAdd) Run(ctx context.Context, s *Session) error {
-	return c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+func (c *ServerAdd) Run(ctx context.Context, inv *Invocation) error {
+	return c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
 		if err := a.MayAdd(ctx, c.Name); err != nil {
 			return err
 		}
-		return s.invite(ctx, a, c.Name)
+		return inv.invite(ctx, a, c.Name)
 	})
 }
 
 // invite prints the command with which a host joins.
-func (s *Session) invite(ctx context.Context, a *server.Admin, name string) error {
-	token, err := a.Token(ctx, s.env.User)
+func (inv *Invocation) invite(ctx context.Context, a *server.Admin, name string) error {
+	token, err := a.Token(ctx, inv.env.User)
 	if err != nil {
 		return err
 	}
-	s.note("run on %s within an hour, once:", name)
-	fmt.Fprintln(s.env.Stdout, a.JoinCommand(name, token))
+	inv.note("run on %s within an hour, once:", name)
+	fmt.Fprintln(inv.env.Stdout, a.JoinCommand(name, token))
 	return nil
 }
 
@@ -159,13 +161,13 @@ func (s *Session) invite(ctx context.Context, a *server.Admin, name string) erro
 type ServerToken struct{ ServerPlace }
 
 // Run prints a token.
-func (c *ServerToken) Run(ctx context.Context, s *Session) error {
-	return c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
-		token, err := a.Token(ctx, s.env.User)
+func (c *ServerToken) Run(ctx context.Context, inv *Invocation) error {
+	return c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
+		token, err := a.Token(ctx, inv.env.User)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(s.env.Stdout, token)
+		fmt.Fprintln(inv.env.Stdout, token)
 		return nil
 	})
 }
@@ -178,20 +180,20 @@ type ServerRemove struct {
 }
 
 // Run removes a host: its member and its replica end.
-func (c *ServerRemove) Run(ctx context.Context, s *Session) error {
-	if err := c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+func (c *ServerRemove) Run(ctx context.Context, inv *Invocation) error {
+	if err := c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
 		return a.MayRemove(ctx, c.Name)
 	}); err != nil {
 		return err
 	}
-	if err := s.confirm(ctx, c.Confirm, c.Name, "remove host "+c.Name); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, c.Name, "remove host "+c.Name); err != nil {
 		return err
 	}
-	return c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+	return c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
 		if err := a.Remove(ctx, c.Name); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "%s removed\n", c.Name)
+		fmt.Fprintf(inv.env.Stdout, "%s removed\n", c.Name)
 		return nil
 	})
 }
@@ -204,20 +206,20 @@ type ServerReplace struct {
 }
 
 // Run removes a host that does not answer, and lets it join again.
-func (c *ServerReplace) Run(ctx context.Context, s *Session) error {
-	if err := c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+func (c *ServerReplace) Run(ctx context.Context, inv *Invocation) error {
+	if err := c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
 		return a.MayReplace(ctx, c.Name)
 	}); err != nil {
 		return err
 	}
-	if err := s.confirm(ctx, c.Confirm, c.Name, "remove host "+c.Name+", whose data is lost"); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, c.Name, "remove host "+c.Name+", whose data is lost"); err != nil {
 		return err
 	}
-	return c.cluster(ctx, s, func(ctx context.Context, a *server.Admin) error {
+	return c.cluster(ctx, inv, func(ctx context.Context, a *server.Admin) error {
 		if err := a.Replace(ctx, c.Name); err != nil {
 			return err
 		}
-		s.note("%s removed; its data directory must be empty when it joins", c.Name)
-		return s.invite(ctx, a, c.Name)
+		inv.note("%s removed; its data directory must be empty when it joins", c.Name)
+		return inv.invite(ctx, a, c.Name)
 	})
 }

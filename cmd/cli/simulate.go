@@ -38,21 +38,21 @@ const (
 )
 
 // Run plays a scenario with the groups of the files in virtual time, and prints the result.
-func (c *Simulate) Run(ctx context.Context, s *Session) error {
+func (c *Simulate) Run(ctx context.Context, inv *Invocation) error {
 	if c.PrintScenario {
-		_, err := io.WriteString(s.env.Stdout, scenario.DefaultText)
+		_, err := io.WriteString(inv.env.Stdout, scenario.DefaultText)
 		return err
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	sc, err := c.read(s)
+	sc, err := c.read(inv)
 	if err != nil {
 		return err
 	}
 	if c.For > 0 {
 		if n := sc.Until(c.For); n > 0 {
-			s.warn("%s after --for %s: not simulated", counted(n, "event is", "events are"), c.For)
+			inv.warn("%s after --for %s: not simulated", counted(n, "event is", "events are"), c.For)
 		}
 	}
 	if c.Seed != nil {
@@ -60,9 +60,9 @@ func (c *Simulate) Run(ctx context.Context, s *Session) error {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
 	if c.Runs > 1 {
-		return c.runs(ctx, s, sc)
+		return c.runs(ctx, inv, sc)
 	}
-	shown := s.newProgress(sc.Length)
+	shown := inv.newProgress(sc.Length)
 	res := sc.Play(ctx, shown.at)
 	shown.end()
 	switch {
@@ -71,9 +71,9 @@ func (c *Simulate) Run(ctx context.Context, s *Session) error {
 	case !c.All:
 		res.Timeline = scenario.Fold(res.Timeline)
 	}
-	done, err := s.records(res)
+	done, err := inv.records(res)
 	if !done {
-		err = c.show(s, res)
+		err = c.show(inv, res)
 	}
 	if err != nil {
 		return err
@@ -98,9 +98,9 @@ func (c *Simulate) check() error {
 }
 
 // read reads the groups and the scenario.
-func (c *Simulate) read(s *Session) (*scenario.Scenario, error) {
+func (c *Simulate) read(inv *Invocation) (*scenario.Scenario, error) {
 	named := Files{Files: c.File}
-	files, err := s.parseFiles(named)
+	files, err := inv.parseFiles(named)
 	if err != nil {
 		return nil, err
 	}

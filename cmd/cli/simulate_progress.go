@@ -9,7 +9,7 @@ import (
 
 // progress shows the progress of a simulation on a terminal, after the first second.
 type progress struct {
-	s       *Session
+	inv     *Invocation
 	length  time.Duration
 	begun   time.Time
 	shown   time.Time
@@ -21,13 +21,13 @@ const (
 	progressEvery = 200 * time.Millisecond
 )
 
-func (s *Session) newProgress(length time.Duration) *progress {
-	now := s.env.Now()
-	return &progress{s: s, length: length, begun: now, shown: now}
+func (inv *Invocation) newProgress(length time.Duration) *progress {
+	now := inv.env.Now()
+	return &progress{inv: inv, length: length, begun: now, shown: now}
 }
 
 func (p *progress) at(reached time.Duration) {
-	if !p.s.env.StderrTerminal {
+	if !p.inv.env.StderrTerminal {
 		return
 	}
 	p.show(func() string {
@@ -36,17 +36,17 @@ func (p *progress) at(reached time.Duration) {
 }
 
 func (p *progress) show(what func() string) {
-	now := p.s.env.Now()
-	if !p.s.env.StderrTerminal || now.Sub(p.begun) < progressAfter || p.written && now.Sub(p.shown) < progressEvery {
+	now := p.inv.env.Now()
+	if !p.inv.env.StderrTerminal || now.Sub(p.begun) < progressAfter || p.written && now.Sub(p.shown) < progressEvery {
 		return
 	}
 	p.shown, p.written = now, true
-	fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+what()+"]"))
+	fmt.Fprintf(p.inv.env.Stderr, "\r\x1b[K%s", p.inv.aside().Dim("["+what()+"]"))
 }
 
 // end erases the line.
 func (p *progress) end() {
 	if p.written {
-		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")
+		fmt.Fprint(p.inv.env.Stderr, "\r\x1b[K")
 	}
 }

@@ -10,15 +10,15 @@ import (
 )
 
 // runs plays a scenario with many seeds and sums up.
-func (c *Simulate) runs(ctx context.Context, s *Session, sc *scenario.Scenario) error {
-	shown := s.newProgress(sc.Length)
+func (c *Simulate) runs(ctx context.Context, inv *Invocation, sc *scenario.Scenario) error {
+	shown := inv.newProgress(sc.Length)
 	runs := sc.PlayMany(ctx, c.Runs, func(done int) {
 		shown.show(func() string { return fmt.Sprintf("%d of %d runs", done, c.Runs) })
 	})
 	shown.end()
-	done, err := s.records(runs)
+	done, err := inv.records(runs)
 	if !done {
-		err = c.showRuns(s, runs)
+		err = c.showRuns(inv, runs)
 	}
 	if err != nil {
 		return err
@@ -36,11 +36,11 @@ func (c *Simulate) runs(ctx context.Context, s *Session, sc *scenario.Scenario) 
 	}
 }
 
-func (c *Simulate) showRuns(s *Session, runs *scenario.Runs) error {
+func (c *Simulate) showRuns(inv *Invocation, runs *scenario.Runs) error {
 	if runs.Seeds == 0 {
 		return nil
 	}
-	scr := s.screen()
+	scr := inv.screen()
 	t := output.Table{Columns: []output.Column{
 		{Title: "OF ALL RUNS"},
 		{Title: "BEST", Right: true},
@@ -76,7 +76,7 @@ func (c *Simulate) showRuns(s *Session, runs *scenario.Runs) error {
 		fmt.Fprintf(&b, "%s all expectations, in all runs\n", scr.Good("met      "))
 	}
 	fmt.Fprintf(&b, "the worst: %s\n", c.command(runs.Worst))
-	_, err := fmt.Fprint(s.env.Stdout, b.String())
+	_, err := fmt.Fprint(inv.env.Stdout, b.String())
 	return err
 }
 

@@ -13,8 +13,8 @@ import (
 const screenWidth = 80
 
 // show prints the timeline and the result.
-func (c *Simulate) show(s *Session, res *scenario.Result) error {
-	scr := s.screen()
+func (c *Simulate) show(inv *Invocation, res *scenario.Result) error {
+	scr := inv.screen()
 	var b strings.Builder
 	for _, e := range res.Timeline {
 		b.WriteString(timelineLine(scr, e))
@@ -25,7 +25,7 @@ func (c *Simulate) show(s *Session, res *scenario.Result) error {
 	if _, err := io.WriteString(scr.W, b.String()); err != nil {
 		return err
 	}
-	return writeSummary(s, res)
+	return writeSummary(inv, res)
 }
 
 // timelineLine formats one entry: when, by which rule, about what, what happened, and why. Events

@@ -12,8 +12,8 @@ import (
 
 // writeSummary prints the result of a run: the groups, the events, the machines and rules, and last
 // the deviations from the specs.
-func writeSummary(s *Session, res *scenario.Result) error {
-	scr := s.screen()
+func writeSummary(inv *Invocation, res *scenario.Result) error {
+	scr := inv.screen()
 	parts := []func(output.Screen, *scenario.Result) error{writeGroups, writeEventResults, writeCounts, writeOutcome}
 	for i, part := range parts {
 		if i > 0 {

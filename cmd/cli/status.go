@@ -50,19 +50,19 @@ type statusDocument struct {
 }
 
 // Run shows the status.
-func (c *Status) Run(ctx context.Context, s *Session) error {
+func (c *Status) Run(ctx context.Context, inv *Invocation) error {
 	if c.Watch {
-		return s.watchStatus(ctx, c.Every.D())
+		return inv.watchStatus(ctx, c.Every.D())
 	}
-	names, err := s.shards(ctx, c.AllShards)
+	names, err := inv.shards(ctx, c.AllShards)
 	if err != nil {
 		return err
 	}
-	now := s.env.Now()
-	members := s.askMembers(ctx)
+	now := inv.env.Now()
+	members := inv.askMembers(ctx)
 	var documents []statusDocument
 	for i, name := range names {
-		state, err := s.readState(ctx, name)
+		state, err := inv.readState(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -70,32 +70,32 @@ func (c *Status) Run(ctx context.Context, s *Session) error {
 		state.raw.Etcd = state.Etcd
 		found := story.Problems(&state.Shard, now)
 		state.raw.Problems = found
-		if documents = append(documents, state.raw); s.flags.Output == "json" || s.flags.Output == "yaml" {
+		if documents = append(documents, state.raw); inv.flags.Output == "json" || inv.flags.Output == "yaml" {
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(s.env.Stdout)
+			fmt.Fprintln(inv.env.Stdout)
 		}
-		if err := s.showState(state, found, now); err != nil {
+		if err := inv.showState(state, found, now); err != nil {
 			return err
 		}
 	}
 	if !c.AllShards {
-		_, err = s.records(documents[0])
+		_, err = inv.records(documents[0])
 		return err
 	}
 	if len(names) == 0 {
-		s.note("no shard in this etcd")
+		inv.note("no shard in this etcd")
 	}
-	_, err = s.records(documents)
+	_, err = inv.records(documents)
 	return err
 }
 
 // readState reads everything that the status of a shard shows.
-func (s *Session) readState(ctx context.Context, name string) (st shardState, err error) {
+func (inv *Invocation) readState(ctx context.Context, name string) (st shardState, err error) {
 	keys := store.KeysOf(name)
 	st.Name = name
-	if st.Groups, st.Revision, err = s.groups(ctx, keys, 0); err != nil {
+	if st.Groups, st.Revision, err = inv.groups(ctx, keys, 0); err != nil {
 		return st, err
 	}
 	st.raw = statusDocument{Shard: name, Revision: st.Revision}
@@ -104,21 +104,21 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 		store.KindLeader, store.KindReplicas, store.KindStrays, store.KindRequests,
 		store.KindWebhooks,
 	} {
-		if lists[kind], err = s.list(ctx, keys.Of(kind), st.Revision); err != nil {
+		if lists[kind], err = inv.list(ctx, keys.Of(kind), st.Revision); err != nil {
 			return st, err
 		}
 	}
 	st.Spoiled = map[string]error{}
 	st.Replicas = decodeSome[store.Replica](lists[store.KindReplicas]) // a damaged one is rewritten by its replica
-	if st.Strangers, err = s.readStrangers(ctx, keys, st.Revision); err != nil {
+	if st.Strangers, err = inv.readStrangers(ctx, keys, st.Revision); err != nil {
 		return st, err
 	}
 	st.Webhooks = decodeSome[store.Webhook](lists[store.KindWebhooks]) // the leader rewrites a damaged one
 	st.Requests, st.Unreadable = decodeReadable[store.Request](lists[store.KindRequests])
-	if st.Lacking, err = s.lackingFiles(ctx, keys, st.Groups, st.Revision); err != nil {
+	if st.Lacking, err = inv.lackingFiles(ctx, keys, st.Groups, st.Revision); err != nil {
 		return st, err
 	}
-	if st.Secrets, err = s.secretsAt(ctx, keys, st.Revision); err != nil {
+	if st.Secrets, err = inv.secretsAt(ctx, keys, st.Revision); err != nil {
 		return st, err
 	}
 	if kv, leads := store.LeaderNow(lists[store.KindLeader].KVs); leads {
@@ -127,16 +127,16 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 			st.Spoiled[kv.Key] = err
 		}
 	}
-	if st.Shard.Shard, st.raw.Record, err = findShown[store.Shard](ctx, s, keys.Shard(), st.Spoiled); err != nil {
+	if st.Shard.Shard, st.raw.Record, err = findShown[store.Shard](ctx, inv, keys.Shard(), st.Spoiled); err != nil {
 		return st, err
 	}
-	if st.Served, st.raw.Served, err = findShown[store.Served](ctx, s, keys.Served(), st.Spoiled); err != nil {
+	if st.Served, st.raw.Served, err = findShown[store.Served](ctx, inv, keys.Served(), st.Spoiled); err != nil {
 		return st, err
 	}
-	if st.Backup, st.raw.Backup, err = findShown[store.Backup](ctx, s, keys.Backup(), st.Spoiled); err != nil {
+	if st.Backup, st.raw.Backup, err = findShown[store.Backup](ctx, inv, keys.Backup(), st.Spoiled); err != nil {
 		return st, err
 	}
-	if err := s.spoiledInstances(ctx, keys, &st); err != nil {
+	if err := inv.spoiledInstances(ctx, keys, &st); err != nil {
 		return st, err
 	}
 	st.raw.Replicas = stored(lists[store.KindReplicas].KVs)
@@ -157,10 +157,10 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 }
 
 // findShown is findRecord for callers that show the rest even if the record cannot be read.
-func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[string]error) (store.Versioned[T],
+func findShown[T any](ctx context.Context, inv *Invocation, key string, spoiled map[string]error) (store.Versioned[T],
 	json.RawMessage, error,
 ) {
-	kv, err := s.find(ctx, key)
+	kv, err := inv.find(ctx, key)
 	if err != nil || kv.Modified == 0 {
 		return store.Versioned[T]{Key: key}, nil, err
 	}
@@ -174,13 +174,13 @@ func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[s
 
 // spoiledInstances notes which instance records the leader cannot read. The statuses name them, so
 // the instances need not be read.
-func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *shardState) error {
+func (inv *Invocation) spoiledInstances(ctx context.Context, keys store.Keys, st *shardState) error {
 	for _, g := range st.Groups {
 		for _, d := range g.Status.Record.Damaged {
 			if d.What != store.DamageUnreadable {
 				continue
 			}
-			kv, err := s.find(ctx, d.Key)
+			kv, err := inv.find(ctx, d.Key)
 			if err != nil {
 				return err
 			}
@@ -193,8 +193,8 @@ func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *sha
 }
 
 // findRecord reads a record that may be missing.
-func findRecord[T any](ctx context.Context, s *Session, key string) (store.Versioned[T], json.RawMessage, error) {
-	kv, err := s.get(ctx, key)
+func findRecord[T any](ctx context.Context, inv *Invocation, key string) (store.Versioned[T], json.RawMessage, error) {
+	kv, err := inv.get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Versioned[T]{Key: key}, nil, nil
 	}
@@ -207,10 +207,10 @@ func findRecord[T any](ctx context.Context, s *Session, key string) (store.Versi
 
 // showState prints a shard for people: its leader, its groups, and last its problems, next to the
 // prompt.
-func (s *Session) showState(st shardState, found []problem, now time.Time) error {
-	scr := s.screen()
+func (inv *Invocation) showState(st shardState, found []problem, now time.Time) error {
+	scr := inv.screen()
 	fmt.Fprintln(scr.W, headline(scr, st, now))
-	if s.wide() {
+	if inv.wide() {
 		fmt.Fprintln(scr.W, st.raw.Health.line())
 	}
 	if len(st.Groups) == 0 {
@@ -222,7 +222,7 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 			t.Add(append(output.GroupCells(g.Name, story.RowOf(g), now), revision(g.Revision()),
 				revision(g.Status.Record.AcceptedRevision))...)
 		}
-		if err := t.Write(scr, s.wide()); err != nil {
+		if err := t.Write(scr, inv.wide()); err != nil {
 			return err
 		}
 	}

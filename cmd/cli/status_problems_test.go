@@ -155,9 +155,9 @@ func TestAHoldIsListedOnce(t *testing.T) {
 
 func stateOf(t *testing.T, w *world) (shardState, error) {
 	t.Helper()
-	s := &Session{env: w.env(nil, nil), flags: &Globals{Shard: "default", Endpoints: []string{"127.0.0.1:2379"}}}
-	defer s.end()
-	return s.readState(t.Context(), "default")
+	inv := &Invocation{env: w.env(nil, nil), flags: &Globals{Shard: "default", Endpoints: []string{"127.0.0.1:2379"}}}
+	defer inv.end()
+	return inv.readState(t.Context(), "default")
 }
 
 // A group whose spec is lost: the status names what is left of it, and the spec that takes them up

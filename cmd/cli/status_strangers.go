@@ -10,18 +10,18 @@ import (
 )
 
 // readStrangers reads them, without those that have got a record since they were noticed.
-func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.Revision) (all story.Strangers,
+func (inv *Invocation) readStrangers(ctx context.Context, keys store.Keys, at store.Revision) (all story.Strangers,
 	err error,
 ) {
-	strays, err := readKind[store.Stray](ctx, s, keys, store.KindStrays, at)
+	strays, err := readKind[store.Stray](ctx, inv, keys, store.KindStrays, at)
 	if err != nil {
 		return all, err
 	}
-	extras, err := readKind[store.Extra](ctx, s, keys, store.KindExtras, at)
+	extras, err := readKind[store.Extra](ctx, inv, keys, store.KindExtras, at)
 	if err != nil || len(strays)+len(extras) == 0 {
 		return all, err
 	}
-	recorded, err := s.namesOf(ctx, keys.Of(store.KindInstances), at)
+	recorded, err := inv.namesOf(ctx, keys.Of(store.KindInstances), at)
 	if err != nil {
 		return all, err
 	}
@@ -45,8 +45,8 @@ func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.R
 }
 
 // namesOf returns the names of all keys below a prefix, whether or not they can be read.
-func (s *Session) namesOf(ctx context.Context, prefix string, at store.Revision) (map[string]bool, error) {
-	l, err := s.list(ctx, prefix, at)
+func (inv *Invocation) namesOf(ctx context.Context, prefix string, at store.Revision) (map[string]bool, error) {
+	l, err := inv.list(ctx, prefix, at)
 	if err != nil {
 		return nil, err
 	}

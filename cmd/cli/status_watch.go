@@ -82,24 +82,24 @@ func lastingOf(p story.Problem) lasting {
 
 // watchStatus prints a line for each change of what the status shows, until ctx ends. While etcd
 // does not answer, it says so once and keeps asking.
-func (s *Session) watchStatus(ctx context.Context, every time.Duration) error {
-	if s.flags.Output == "yaml" {
+func (inv *Invocation) watchStatus(ctx context.Context, every time.Duration) error {
+	if inv.flags.Output == "yaml" {
 		return failure(Usage, "--output json, which writes one record in each line",
 			"a watched status has no end, so it cannot be one YAML document")
 	}
 	var w watched
-	members := s.askMembers(ctx)
+	members := inv.askMembers(ctx)
 	wait := time.NewTicker(every)
 	defer wait.Stop()
 	for {
-		state, err := s.readState(ctx, s.flags.Shard)
+		state, err := inv.readState(ctx, inv.flags.Shard)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil && !w.read:
 			return err // it was never right: a refusal, a wrong address
 		case err != nil:
-			if err := s.writeChanges(w.lost(s.env.Now(), s.flags.Shard, err)); err != nil {
+			if err := inv.writeChanges(w.lost(inv.env.Now(), inv.flags.Shard, err)); err != nil {
 				return err
 			}
 		default:
@@ -108,8 +108,8 @@ func (s *Session) watchStatus(ctx context.Context, every time.Duration) error {
 				members = nil
 			default: // not yet
 			}
-			now := s.env.Now()
-			if err := s.writeChanges(w.see(&state.Shard, story.Problems(&state.Shard, now), now)); err != nil {
+			now := inv.env.Now()
+			if err := inv.writeChanges(w.see(&state.Shard, story.Problems(&state.Shard, now), now)); err != nil {
 				return err
 			}
 		}
@@ -183,19 +183,19 @@ func (w *watched) see(st *story.Shard, problems []story.Problem, now time.Time) 
 	return changes
 }
 
-func (s *Session) writeChanges(changes []statusChange) error {
-	scr := s.screen()
+func (inv *Invocation) writeChanges(changes []statusChange) error {
+	scr := inv.screen()
 	var b strings.Builder
 	for _, c := range changes {
-		if s.flags.Output == "json" {
-			if err := output.JSONLine(s.env.Stdout, c); err != nil {
+		if inv.flags.Output == "json" {
+			if err := output.JSONLine(inv.env.Stdout, c); err != nil {
 				return err
 			}
 			continue
 		}
-		b.WriteString(c.line(scr, s.env.Now()) + "\n")
+		b.WriteString(c.line(scr, inv.env.Now()) + "\n")
 	}
-	return s.print(&b)
+	return inv.print(&b)
 }
 
 // line returns a change for people, or with tabs for programs.

@@ -13,19 +13,19 @@ type Top struct {
 }
 
 // Run shows the shard live in a terminal; elsewhere it prints a line for each change.
-func (c *Top) Run(ctx context.Context, s *Session) error {
-	if !s.env.StdoutTerminal || !s.env.StdinTerminal || s.flags.Output != "table" {
-		return s.watchStatus(ctx, c.Every.D())
+func (c *Top) Run(ctx context.Context, inv *Invocation) error {
+	if !inv.env.StdoutTerminal || !inv.env.StdinTerminal || inv.flags.Output != "table" {
+		return inv.watchStatus(ctx, c.Every.D())
 	}
 	// Errors of the first read are reported as by every other command.
-	if _, err := s.find(ctx, s.keys().Shard()); err != nil {
+	if _, err := inv.find(ctx, inv.keys().Shard()); err != nil {
 		return err
 	}
 	cfg := top.Config{
-		Shard: s.flags.Shard, Now: s.env.Now, Colour: s.screen().Colour, In: s.env.Stdin, Out: s.env.Stdout,
+		Shard: inv.flags.Shard, Now: inv.env.Now, Colour: inv.screen().Colour, In: inv.env.Stdin, Out: inv.env.Stdout,
 	}
-	if ask := s.env.Members; ask != nil {
-		cfg.Members = func(ctx context.Context) (store.Members, error) { return ask(ctx, s.connection(nil)) }
+	if ask := inv.env.Members; ask != nil {
+		cfg.Members = func(ctx context.Context) (store.Members, error) { return ask(ctx, inv.connection(nil)) }
 	}
-	return top.Run(ctx, cfg, s.st)
+	return top.Run(ctx, cfg, inv.st)
 }

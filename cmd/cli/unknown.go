@@ -13,18 +13,18 @@ import (
 
 // knownGroup fails with NotFound if nothing in these shards has the group's name: no spec, no
 // status, no instance. An empty answer to a misspelt name would look as if nothing were wrong.
-func (s *Session) knownGroup(ctx context.Context, shards []string, name string) error {
+func (inv *Invocation) knownGroup(ctx context.Context, shards []string, name string) error {
 	if !isName(name) {
-		return s.noGroup(ctx, name)
+		return inv.noGroup(ctx, name)
 	}
 	for _, shard := range shards {
 		keys := store.KeysOf(shard)
 		for _, key := range []string{keys.Group(name), keys.Static(name), keys.Status(name)} {
-			if kv, err := s.find(ctx, key); err != nil || kv.Modified != 0 {
+			if kv, err := inv.find(ctx, key); err != nil || kv.Modified != 0 {
 				return err
 			}
 		}
-		listing, err := s.list(ctx, keys.Of(store.KindInstances)+name+"-", 0)
+		listing, err := inv.list(ctx, keys.Of(store.KindInstances)+name+"-", 0)
 		if err != nil {
 			return err
 		}
@@ -36,16 +36,16 @@ func (s *Session) knownGroup(ctx context.Context, shards []string, name string) 
 			return nil
 		}
 	}
-	return s.noGroup(ctx, name)
+	return inv.noGroup(ctx, name)
 }
 
 // knownInstance fails with NotFound if there is no such instance. Recent entries about it may still
 // be in the journal, further back than the lookup went.
-func (s *Session) knownInstance(ctx context.Context, id string, looked time.Duration) error {
+func (inv *Invocation) knownInstance(ctx context.Context, id string, looked time.Duration) error {
 	if !isName(id) {
-		return s.noInstance(ctx, id)
+		return inv.noInstance(ctx, id)
 	}
-	if kv, err := s.find(ctx, s.keys().Instance(id)); err != nil || kv.Modified != 0 {
+	if kv, err := inv.find(ctx, inv.keys().Instance(id)); err != nil || kv.Modified != 0 {
 		return err
 	}
 	next := "leasehold events -i " + id + farBackFlag
@@ -57,15 +57,15 @@ func (s *Session) knownInstance(ctx context.Context, id string, looked time.Dura
 }
 
 // noGroup reports that there is no such group, and which one was probably meant.
-func (s *Session) noGroup(ctx context.Context, name string) error {
+func (inv *Invocation) noGroup(ctx context.Context, name string) error {
 	return failure(NotFound, "leasehold group list", "no group %q%s", name,
-		meant(suggest.Nearest(name, s.names(ctx, store.KindGroups, store.KindStatic, store.KindStatus))))
+		meant(suggest.Nearest(name, inv.names(ctx, store.KindGroups, store.KindStatic, store.KindStatus))))
 }
 
 // noInstance reports that there is no such instance, and which one was probably meant. If there was
 // one, the journal says what happened to it.
-func (s *Session) noInstance(ctx context.Context, id string) error {
-	instances := s.names(ctx, store.KindInstances)
+func (inv *Invocation) noInstance(ctx context.Context, id string) error {
+	instances := inv.names(ctx, store.KindInstances)
 	near := startedBy(id, instances)
 	if near == "" {
 		near = suggest.Nearest(id, instances)
@@ -79,14 +79,14 @@ func (s *Session) noInstance(ctx context.Context, id string) error {
 
 // names returns the last elements of the keys of these kinds. It completes an error, so another
 // error on the way only makes the list shorter.
-func (s *Session) names(ctx context.Context, kinds ...string) (known []string) {
+func (inv *Invocation) names(ctx context.Context, kinds ...string) (known []string) {
 	for _, kind := range kinds {
-		l, err := s.list(ctx, s.keys().Of(kind), 0)
+		l, err := inv.list(ctx, inv.keys().Of(kind), 0)
 		if err != nil {
 			return known
 		}
 		for _, kv := range l.KVs {
-			_, name, _ := s.keys().Split(kv.Key)
+			_, name, _ := inv.keys().Split(kv.Key)
 			known = append(known, name)
 		}
 	}

@@ -23,34 +23,34 @@ type UpgradeCheck struct {
 }
 
 // Run shows what prevents the upgrade, and its steps.
-func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
+func (c *UpgradeCheck) Run(ctx context.Context, inv *Invocation) error {
 	to := c.To
 	if to == "" {
-		to = s.env.Version
+		to = inv.env.Version
 	}
-	members := s.askMembers(ctx)
-	state, err := s.readState(ctx, s.flags.Shard)
+	members := inv.askMembers(ctx)
+	state, err := inv.readState(ctx, inv.flags.Shard)
 	if err != nil {
 		return err
 	}
 	state.Etcd = <-members
-	found, err := s.formats(ctx)
+	found, err := inv.formats(ctx)
 	if err != nil {
 		return err
 	}
 	release := story.Release{Version: to}
-	if to == s.env.Version {
+	if to == inv.env.Version {
 		release.Formats = &story.Formats{
-			Schema: store.Schema, Oldest: protocol.Oldest, Newest: protocol.Newest, Etcd: s.env.Etcd,
+			Schema: store.Schema, Oldest: protocol.Oldest, Newest: protocol.Newest, Etcd: inv.env.Etcd,
 		}
 	}
-	u := story.PlanUpgrade(&state.Shard, release, found, s.env.Now())
-	done, err := s.records(u)
+	u := story.PlanUpgrade(&state.Shard, release, found, inv.env.Now())
+	done, err := inv.records(u)
 	if err != nil {
 		return err
 	}
 	if !done {
-		if err := s.showUpgrade(u); err != nil {
+		if err := inv.showUpgrade(u); err != nil {
 			return err
 		}
 	}
@@ -62,15 +62,15 @@ func (c *UpgradeCheck) Run(ctx context.Context, s *Session) error {
 }
 
 // formats reads which schemas the records have, and what agents speak.
-func (s *Session) formats(ctx context.Context) (found story.Found, err error) {
-	keys := s.keys()
+func (inv *Invocation) formats(ctx context.Context) (found story.Found, err error) {
+	keys := inv.keys()
 	kinds := append(store.DurableKinds(), store.KindReplicas, store.KindAlive)
 	for _, kind := range kinds {
 		prefix := keys.Of(kind)
 		if kind == store.KindShard || kind == store.KindServed {
 			prefix = keys.Prefix() + kind
 		}
-		l, err := s.list(ctx, prefix, 0)
+		l, err := inv.list(ctx, prefix, 0)
 		if err != nil {
 			return found, err
 		}
@@ -90,8 +90,8 @@ func (s *Session) formats(ctx context.Context) (found story.Found, err error) {
 	return found, nil
 }
 
-func (s *Session) showUpgrade(u story.Upgrade) error {
-	scr := s.screen()
+func (inv *Invocation) showUpgrade(u story.Upgrade) error {
+	scr := inv.screen()
 	kind := "upgrade"
 	if u.Down {
 		kind = "downgrade, if CHANGELOG.md names no change of formats in between,"
@@ -106,12 +106,12 @@ func (s *Session) showUpgrade(u story.Upgrade) error {
 		for i, step := range u.Steps {
 			t.Add(fmt.Sprint(i+1), output.OneLine(step.What), output.OneLine(step.From), step.How)
 		}
-		if err := t.Write(scr, s.wide()); err != nil {
+		if err := t.Write(scr, inv.wide()); err != nil {
 			return err
 		}
 	}
 	if u.Unchecked {
-		s.note("formats of records, the agents' protocol and etcd were not compared: leasehold upgrade check of %s itself "+
+		inv.note("formats of records, the agents' protocol and etcd were not compared: leasehold upgrade check of %s itself "+
 			"does that", output.OneLine(u.To))
 	}
 	return writeProblems(scr, u.Against)

@@ -23,7 +23,7 @@ type UpgradeKey struct {
 }
 
 // Run makes a key pair. It replaces none.
-func (c *UpgradeKey) Run(s *Session) error {
+func (c *UpgradeKey) Run(inv *Invocation) error {
 	private, public, err := release.NewKey(c.Name)
 	if err != nil {
 		return failure(Usage, "name the key without spaces and plus signs", "--name: %s: %s", c.Name, err)
@@ -35,8 +35,8 @@ func (c *UpgradeKey) Run(s *Session) error {
 		_ = os.Remove(c.File) // a private key without its public key is of no use, and was never shown
 		return err
 	}
-	fmt.Fprintln(s.env.Stdout, public)
-	s.note("keep %s off line: its holder can run programs on every machine. Give the "+
+	fmt.Fprintln(inv.env.Stdout, public)
+	inv.note("keep %s off line: its holder can run programs on every machine. Give the "+
 		"public key to agents with --release-key or LEASEHOLD_RELEASE_KEY", output.OneLine(c.File))
 	return nil
 }
@@ -71,7 +71,7 @@ type UpgradeSign struct {
 var platforms = map[elf.Machine]string{elf.EM_X86_64: "linux/amd64", elf.EM_AARCH64: "linux/arm64"}
 
 // Run writes a signed statement beside each program. It needs no coordinator and no etcd.
-func (c *UpgradeSign) Run(s *Session) error {
+func (c *UpgradeSign) Run(inv *Invocation) error {
 	if _, ok := version.Parse(c.Version); !ok {
 		return failure(Usage, "name a release, like v1.2.0", "--release: %s: it is not a release, so agents could not tell "+
 			"whether it is later than theirs", output.OneLine(c.Version))
@@ -92,7 +92,7 @@ func (c *UpgradeSign) Run(s *Session) error {
 		if err := durable.Replace(path+".sig", []byte(signed), 0o644); err != nil {
 			return failure(Failed, "copy the program to a directory in which you may write", "%s", err)
 		}
-		fmt.Fprintf(s.env.Stdout, "%s.sig: %s, %s, sha256 %s\n", path, st.Version, st.Platform, st.SHA256)
+		fmt.Fprintf(inv.env.Stdout, "%s.sig: %s, %s, sha256 %s\n", path, st.Version, st.Platform, st.SHA256)
 	}
 	return nil
 }

@@ -6,10 +6,10 @@ import "fmt"
 type Version struct{}
 
 // Run shows the version.
-func (c *Version) Run(s *Session) error {
-	if done, err := s.records(map[string]string{"version": s.env.Version}); done {
+func (c *Version) Run(inv *Invocation) error {
+	if done, err := inv.records(map[string]string{"version": inv.env.Version}); done {
 		return err
 	}
-	_, err := fmt.Fprintln(s.env.Stdout, "leasehold", s.env.Version)
+	_, err := fmt.Fprintln(inv.env.Stdout, "leasehold", inv.env.Version)
 	return err
 }

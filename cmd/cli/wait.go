@@ -35,13 +35,13 @@ func (a awaited) interrupted() error {
 // wait returns when the group matches the spec of this revision: accepted, every slot running on
 // its template, and no surplus; or empty, or gone. It fails as soon as the group cannot get there
 // without an operator, and when the limit has passed.
-func (s *Session) wait(ctx context.Context, a awaited) error {
+func (inv *Invocation) wait(ctx context.Context, a awaited) error {
 	spec := a.spec
 	limit := a.limit
 	if limit <= 0 {
-		limit = s.waitLimit()
+		limit = inv.waitLimit()
 	}
-	now, err := s.list(ctx, s.keys().Group(spec.Name), 0)
+	now, err := inv.list(ctx, inv.keys().Group(spec.Name), 0)
 	if err != nil && ctx.Err() != nil {
 		return a.interrupted()
 	}
@@ -51,35 +51,35 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	if a.after == 0 {
 		a.after = now.Revision
 	}
-	w := newWaiting(s.keys(), a)
+	w := newWaiting(inv.keys(), a)
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	follower.Go(func() {
 		// It ends only with its context, and reports errors on the way.
-		_ = store.Follow(following, s.st, s.keys().Prefix(), w.wanted(s.env.Now().Add(limit)), w)
+		_ = store.Follow(following, inv.st, inv.keys().Prefix(), w.wanted(inv.env.Now().Add(limit)), w)
 	})
 	defer follower.Wait()
 	defer stop()
 
-	s.note("waiting for %s: %s, at most %s", spec.Name, w.goal(s.env.Now()), output.Span(limit))
-	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
+	inv.note("waiting for %s: %s, at most %s", spec.Name, w.goal(inv.env.Now()), output.Span(limit))
+	line := progressLine{to: inv.aside(), rewrite: inv.env.StderrTerminal}
 	defer line.clear()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	start := s.env.Now()
+	start := inv.env.Now()
 	for {
-		now := s.env.Now()
+		now := inv.env.Now()
 		view := w.assess(now)
 		for _, e := range view.events {
 			line.clear()
-			_, _ = fmt.Fprint(s.env.Stderr, eventLine(s.journalScreen(), e, now, false))
+			_, _ = fmt.Fprint(inv.env.Stderr, eventLine(inv.journalScreen(), e, now, false))
 		}
 		if view.over {
 			line.clear()
 			if view.err == nil {
-				s.note("%s %s after %s%s", s.aside().Good("done:"), view.text, output.Span(now.Sub(start)), view.rest)
+				inv.note("%s %s after %s%s", inv.aside().Good("done:"), view.text, output.Span(now.Sub(start)), view.rest)
 			}
 			return view.err
 		}
@@ -99,17 +99,17 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 
 // journalScreen returns the form of journal entries among the progress: readable anywhere, and
 // folded where a terminal would cut words.
-func (s *Session) journalScreen() output.Screen {
-	scr := output.Screen{Terminal: true, Colour: s.aside().Colour}
-	if s.env.StderrTerminal {
-		scr.Width = s.env.Columns
+func (inv *Invocation) journalScreen() output.Screen {
+	scr := output.Screen{Terminal: true, Colour: inv.aside().Colour}
+	if inv.env.StderrTerminal {
+		scr.Width = inv.env.Columns
 	}
 	return scr
 }
 
-func (s *Session) waitLimit() time.Duration {
-	if s.flags.Timeout > 0 {
-		return s.flags.Timeout
+func (inv *Invocation) waitLimit() time.Duration {
+	if inv.flags.Timeout > 0 {
+		return inv.flags.Timeout
 	}
 	return waitTimeout
 }

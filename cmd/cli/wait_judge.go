@@ -65,7 +65,7 @@ func (w *waiting) judge(now time.Time) waitState {
 	case w.current() != w.since:
 		return waitState{over: true, err: failureRun(Conflict, "leasehold group show "+name,
 			"group %s: %s; that change stands, and the awaited state may never be reached", name,
-			whatHappened(w.since, w.current()))}
+			describeConflict(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
 		return waitState{over: true, err: failureRun(Failed, "leasehold group edit "+name,
 			"group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}

@@ -16,8 +16,8 @@ import (
 type WebhookList struct{}
 
 // Run lists the webhooks.
-func (c *WebhookList) Run(ctx context.Context, s *Session) error {
-	l, err := s.list(ctx, s.keys().Of(store.KindWebhooks), 0)
+func (c *WebhookList) Run(ctx context.Context, inv *Invocation) error {
+	l, err := inv.list(ctx, inv.keys().Of(store.KindWebhooks), 0)
 	if err != nil {
 		return err
 	}
@@ -35,18 +35,18 @@ func (c *WebhookList) Run(ctx context.Context, s *Session) error {
 		shown = append(shown, w)
 		state := "delivers"
 		if !w.Since.IsZero() {
-			state = "fails for " + reason.Age(s.env.Now(), w.Since)
+			state = "fails for " + reason.Age(inv.env.Now(), w.Since)
 		}
 		t.Add(w.Name, state, strconv.FormatInt(int64(w.Revision), 10), strconv.Itoa(w.DeadCount), orDash(w.Why))
 	}
-	if printed, err := s.records(shown); printed {
+	if printed, err := inv.records(shown); printed {
 		return err
 	}
 	if len(all) == 0 {
-		s.note("no coordinator that led this shard had a webhook in the file that --providers names")
+		inv.note("no coordinator that led this shard had a webhook in the file that --providers names")
 		return nil
 	}
-	return t.Write(s.screen(), s.wide())
+	return t.Write(inv.screen(), inv.wide())
 }
 
 // WebhookTest is the command webhook test.
@@ -56,8 +56,8 @@ type WebhookTest struct {
 }
 
 // Run sends a test event.
-func (c *WebhookTest) Run(ctx context.Context, s *Session) error {
-	hooks, err := s.env.Adapters.Kinds.Webhooks(c.Providers)
+func (c *WebhookTest) Run(ctx context.Context, inv *Invocation) error {
+	hooks, err := inv.env.Adapters.Kinds.Webhooks(c.Providers)
 	if err != nil {
 		return failure(Usage, "correct "+c.Providers, "%s", err)
 	}
@@ -67,14 +67,14 @@ func (c *WebhookTest) Run(ctx context.Context, s *Session) error {
 			continue
 		}
 		err := h.Send(ctx, &webhook.Event{
-			Schema: 1, ID: "test-" + rand.Text(), At: s.env.Now().UTC(), Shard: s.flags.Shard, Severity: reason.Info,
+			Schema: 1, ID: "test-" + rand.Text(), At: inv.env.Now().UTC(), Shard: inv.flags.Shard, Severity: reason.Info,
 			Rule:     "WEB-3",
 			Headline: "a test, sent by leasehold webhook test",
 		})
 		if err != nil {
 			return failure(Failed, "check the webhook's URL, and what its receiver logs", "webhook %s: %s", c.Name, err)
 		}
-		s.note("webhook %s took a test event", c.Name)
+		inv.note("webhook %s took a test event", c.Name)
 		return nil
 	}
 	return failure(NotFound, "name one of: "+strings.Join(names, ", "), "%s names no webhook %q", c.Providers, c.Name)

@@ -58,12 +58,12 @@ type Step struct {
 }
 
 // Do carries out steps, and reports each that was done.
-func Do(ctx context.Context, etcd Etcd, steps []Step, told func(Step)) error {
+func Do(ctx context.Context, etcd Etcd, steps []Step, done func(Step)) error {
 	for _, s := range steps {
 		if err := s.Do(ctx, etcd); err != nil {
 			return err
 		}
-		told(s)
+		done(s)
 	}
 	return nil
 }

@@ -58,9 +58,8 @@ type Replica struct {
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
 func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	program.OutliveOutput()
-	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
-		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
-			c.SessionTTL)
+	if err := c.checkSessionTTL(); err != nil {
+		return err
 	}
 	roomForGarbage()
 	log := h.logger(parseLevel(c.LogLevel))
@@ -105,13 +104,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	web := newSide(h, log)
 	collector := garbage.New(log)
 	deps.Store, deps.Meter, deps.Traces, deps.Authority = web.measured(st), web.metrics, traces, secured
-	deps.Listen = func(ctx context.Context, address string) (net.Listener, error) {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err != nil {
-			return nil, err
-		}
-		return collector.Listener(l), nil
-	}
+	deps.Listen = listenFor(collector)
 	r, err := coordinator.New(c.config(h, id), deps)
 	if err == nil {
 		err = web.open(ctx, c.HTTP, h, id, r, st)
@@ -123,21 +116,55 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	var schedule *backup.Schedule
+	if backups != nil {
+		backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
+		schedule = backup.NewSchedule(*backups, st, log)
+	}
 	err = web.around(ctx, func(ctx context.Context) error {
-		collecting, end := context.WithCancel(ctx)
-		var ended sync.WaitGroup
-		defer ended.Wait()
-		defer end()
-		ended.Go(func() { collector.Run(collecting, r.Bearable) })
-		h.Service.Ready() // also while it waits for its shard
-		ended.Go(func() { h.Service.Watch(collecting, r.Working) })
-		if backups != nil {
-			backups.Shard, backups.By, backups.Program = h.Shard, id, h.Version
-			ended.Go(func() { backup.NewSchedule(*backups, st, log).Run(collecting) })
-		}
+		defer accompany(ctx, h, r, collector, schedule)()
 		return found.around(ctx, r.Run)
 	})
 	return c.explain(ctx, err)
+}
+
+// accompany starts what runs beside a replica: Go's collector, notifications to systemd, and
+// backups, if there is a schedule. The returned function ends them.
+func accompany(ctx context.Context, h *Host, r *coordinator.Replica, collector *garbage.Collector,
+	schedule *backup.Schedule,
+) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { collector.Run(ctx, r.Bearable) })
+	h.Service.Ready() // also while it waits for its shard
+	running.Go(func() { h.Service.Watch(ctx, r.Working) })
+	if schedule != nil {
+		running.Go(func() { schedule.Run(ctx) })
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (c *Coordinator) checkSessionTTL() error {
+	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
+		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
+			c.SessionTTL)
+	}
+	return nil
+}
+
+// listenFor returns a function that listens for agents. Reads of their connections wait while the
+// collector works.
+func listenFor(collector *garbage.Collector) func(ctx context.Context, address string) (net.Listener, error) {
+	return func(ctx context.Context, address string) (net.Listener, error) {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return collector.Listener(l), nil
+	}
 }
 
 func (c *Coordinator) config(h *Host, id string) coordinator.Config {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,104 +54,135 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := d.makeDataDir()
+	parts, err := d.openStore(ctx, h)
+	defer func() { err = errors.Join(err, parts.close()) }()
 	if err != nil {
 		return err
 	}
-	log, closeLog, err := d.openLog(dir)
+	w, err := d.assemble(ctx, h, parts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeLog()) }()
-	etcd, credentials, err := d.startEtcd(ctx, dir, log)
-	if err != nil {
-		return err
+	if err := parts.credentials.writeSettings(parts.dir, parts.etcd.Endpoint(), h.Shard); err != nil {
+		return problem(DirectoryNext(err), "data directory: %s", err)
 	}
-	defer func() { err = errors.Join(err, etcd.Close()) }()
-	st, err := credentials.open(ctx, dir, etcd.Endpoint(), h.Shard, log)
-	if err != nil {
-		return err
+	defer func() { err = errors.Join(err, parts.credentials.removeSettings(parts.dir)) }()
+	return w.run(ctx, groups)
+}
+
+// devParts are the parts of leasehold dev that are open. close closes them, the last one first.
+type devParts struct {
+	dir         string
+	log         *slog.Logger
+	etcd        *embedetcd.Server
+	credentials Credentials
+	store       store.Store
+	closers     []func() error
+}
+
+func (p *devParts) close() (err error) {
+	for _, closePart := range slices.Backward(p.closers) {
+		err = errors.Join(err, closePart())
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	providers, processes, err := d.providers(ctx, h, dir, log)
-	if err != nil {
-		return err
+	return err
+}
+
+// openStore opens the data directory, and the etcd in it. The caller closes the parts after an
+// error, too.
+func (d *Dev) openStore(ctx context.Context, h *Host) (p *devParts, err error) {
+	p = &devParts{}
+	if p.dir, err = d.makeDataDir(); err != nil {
+		return p, err
 	}
-	agents, err := d.agentsAddress(ctx, dir)
+	var closeLog func() error
+	if p.log, closeLog, err = d.openLog(p.dir); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, closeLog)
+	if p.etcd, p.credentials, err = d.startEtcd(ctx, p.dir, p.log); err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, p.etcd.Close)
+	st, err := p.credentials.open(ctx, p.dir, p.etcd.Endpoint(), h.Shard, p.log)
 	if err != nil {
-		return err
+		return p, err
+	}
+	p.store, p.closers = st, append(p.closers, st.Close)
+	return p, nil
+}
+
+// assemble creates the shard if it does not exist, and makes the replica and its servers. Nothing
+// serves yet.
+func (d *Dev) assemble(ctx context.Context, h *Host, p *devParts) (*devWorld, error) {
+	providers, processes, err := d.providers(ctx, h, p.dir, p.log)
+	if err != nil {
+		return nil, err
+	}
+	agents, err := d.agentsAddress(ctx, p.dir)
+	if err != nil {
+		return nil, err
 	}
 	id, err := replicaID()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	created, err := createShard(ctx, st, h.Shard, stateFile(dir, h.Shard))
+	created, err := createShard(ctx, p.store, h.Shard, stateFile(p.dir, h.Shard))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	deps, endFollowing, err := d.dependencies(ctx, h, dir, credentials, log)
+	deps, err := d.dependencies(ctx, h, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer endFollowing()
-	deps.Providers = providers
-	traces, endTraces, err := d.Traces.open(ctx, h, id, log)
+	traces, endTraces, err := d.Traces.open(ctx, h, id, p.log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer endTraces()
-	ready := make(chan string, 1)
+	p.closers = append(p.closers, func() error { endTraces(); return nil })
 	http, err := d.httpAddress()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	http.API, http.etcd = d.API, credentials.connection(etcd.Endpoint())
-	web := newSide(h, log)
-	deps.Store, deps.Meter, deps.Traces = web.measured(st), web.metrics, traces
-	deps.Ready = func(address string) { ready <- address }
-	replica, err := coordinator.New(coordinator.Config{
-		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
+	http.API, http.etcd = d.API, p.credentials.connection(p.etcd.Endpoint())
+	w := &devWorld{
+		web: newSide(h, p.log), h: h, dir: p.dir, store: p.store, processes: processes, keys: store.KeysOf(h.Shard),
+		endpoint: p.etcd.Endpoint(), etcdStopped: p.etcd.Stopped(), first: created, ready: make(chan string, 1),
+	}
+	deps.Store, deps.Meter = w.web.measured(p.store), w.web.metrics
+	deps.Providers, deps.Traces = providers, traces
+	deps.Ready = func(address string) { w.ready <- address }
+	w.replica, err = coordinator.New(coordinator.Config{
+		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(p.dir, h.Shard),
 		OwnEtcd: true,
 	}, deps)
-	if err == nil {
-		err = web.open(ctx, http, h, id, replica, st)
-	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found, err := d.findable(ctx, h, replica, log)
-	if err != nil {
-		return err
+	if err = w.web.open(ctx, http, h, id, w.replica, p.store); err != nil {
+		return nil, err
 	}
-	if err := credentials.writeSettings(dir, etcd.Endpoint(), h.Shard); err != nil {
-		return problem(DirectoryNext(err), "data directory: %s", err)
-	}
-	defer func() { err = errors.Join(err, credentials.removeSettings(dir)) }()
-	w := &devWorld{
-		web: web, found: found, h: h, dir: dir, store: st, processes: processes, replica: replica,
-		keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created,
-	}
-	return w.run(ctx, groups, ready)
+	w.found, err = d.findable(ctx, h, w.replica, p.log)
+	return w, err
 }
 
-// dependencies opens what the replica works with besides its store and its providers. The returned
-// function stops the reloading of the authority's files.
-func (d *Dev) dependencies(ctx context.Context, h *Host, dir string, credentials Credentials, log *slog.Logger) (
-	deps coordinator.Deps, end func(), err error,
-) {
-	keys, err := devKeys(dir, log)
+// dependencies opens what the replica works with besides its store and its providers, and begins to
+// reload the authority's files.
+func (d *Dev) dependencies(ctx context.Context, h *Host, p *devParts) (deps coordinator.Deps, err error) {
+	keys, err := devKeys(p.dir, p.log)
 	if err != nil {
-		return deps, nil, err
+		return deps, err
 	}
-	issuing, err := pki.Open(credentials.Dir, log)
+	issuing, err := pki.Open(p.credentials.Dir, p.log)
 	if err != nil {
-		return deps, nil, err
+		return deps, err
 	}
-	deps = coordinator.Deps{Logger: log, Authority: issuing, Secrets: keys}
-	if err = openNamed(ctx, h, d.Providers, credentials.Dir, &deps); err != nil {
-		return deps, nil, err
+	deps = coordinator.Deps{Logger: p.log, Authority: issuing, Secrets: keys}
+	if err = openNamed(ctx, h, d.Providers, p.credentials.Dir, &deps); err != nil {
+		return deps, err
 	}
-	return deps, follow(ctx, issuing), nil
+	stop := follow(ctx, issuing)
+	p.closers = append(p.closers, func() error { stop(); return nil })
+	return deps, nil
 }
 
 // openLog opens the log file of the data directory.
@@ -178,9 +210,10 @@ type devWorld struct {
 	since     store.Revision // before this start resumed or created any machine
 
 	etcdStopped <-chan struct{}
+	ready       chan string // receives the address when agents are served
 }
 
-func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan string) error {
+func (w *devWorld) run(ctx context.Context, groups []store.Group) error {
 	v, err := w.store.Vitals(ctx)
 	if err != nil {
 		return err
@@ -213,7 +246,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	defer showing.Wait()
 	defer hide()
 	select {
-	case address := <-ready:
+	case address := <-w.ready:
 		if err := w.announce(address); err != nil {
 			return giveUp(err)
 		}

@@ -69,9 +69,9 @@ func (l *listener) terminate(why error) {
 }
 
 // BeforeExec stops listening to the signals of UntilTerminated, for a process that becomes another
-// program. What this program has heard the other one does not know, so it returns ctx's error if a
-// signal has come, and the process must not become the other one. One that comes later ends the
-// process at once. If the other program does not start, again listens as before.
+// program. It returns ctx's error if a signal has arrived: the other program would not know of it,
+// so the process must not become that program. A later signal ends the process at once. If the
+// other program does not start, again listens as before.
 func BeforeExec(ctx context.Context) (again func(), err error) {
 	l, _ := ctx.Value(listenerKey{}).(*listener)
 	if l == nil {

@@ -27,11 +27,11 @@ const (
 	maxWatches = 32 // at once
 )
 
-// Edit is the base of an edit, and how it is to be made.
+// Edit is the revision that an edit is based on, and its options.
 type Edit struct {
 	If      *store.Revision // the group must still have it; 0: there must be no group; nil: an order
 	DryRun  bool
-	Confirm []string // names that confirm what removes machines
+	Confirm []string // names that confirm an edit that removes machines
 	Once    string   // the key of an order and its repetitions; "": it is not repeated
 }
 

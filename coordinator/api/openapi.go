@@ -128,10 +128,15 @@ func order(op, body object) object {
 }
 
 func paths() object {
-	group := parameter("path", "group", "the name of the group", text)
-	instance := parameter("path", "instance", "the ID of the instance", text)
+	all := object{}
+	for _, some := range []object{shardPaths(), groupPaths(), instancePaths(), journalPaths()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+func shardPaths() object {
 	zone := parameter("path", "zone", "the name of the zone", text)
-	actions := slices.Sorted(maps.Keys(GroupActions))
 	return object{
 		Root + "shard": object{
 			"get": operation("The shard: problems, groups, and how old the cache is.", ref("Shard"), watched),
@@ -150,6 +155,13 @@ func paths() object {
 				nil),
 			"delete": order(operation("Has the zone used again.", ref("Result"), zone, ifMatch), nil),
 		},
+	}
+}
+
+func groupPaths() object {
+	group := parameter("path", "group", "the name of the group", text)
+	actions := slices.Sorted(maps.Keys(GroupActions))
+	return object{
 		Root + "groups": object{"get": operation("The groups.", list(ref("Row")), watched)},
 		Root + "groups/{group}": object{
 			"get": operation("The spec, as PUT takes it; its ETag is for If-Match.", ref("GroupFile"), group),
@@ -183,6 +195,12 @@ func paths() object {
 				"rollback are edits of the group and need If-Match.", ref("Result"), group,
 				parameter("path", "action", "the action", object{"type": "string", "enum": actions}), ifMatch, confirm, once), nil),
 		},
+	}
+}
+
+func instancePaths() object {
+	instance := parameter("path", "instance", "the ID of the instance", text)
+	return object{
 		Root + "instances/{instance}": object{
 			"get": operation("An instance, why it is so, and its story; also one that is gone.", ref("Story"), instance,
 				watched),
@@ -201,6 +219,12 @@ func paths() object {
 				parameter("path", "action", "the action", object{"type": "string", "enum": InstanceActions}), ifMatch,
 				confirm, once), nil),
 		},
+	}
+}
+
+// journalPaths are the paths of what is read from the journal.
+func journalPaths() object {
+	return object{
 		Root + "report": object{
 			"get": operation("How well groups were kept, as far as the journal in memory reaches.", ref("Report"),
 				parameter("query", "group", "this group alone", text),

@@ -35,9 +35,9 @@ type byProgram struct {
 	allowed Limits
 	program *program.Program
 
-	mu   sync.Mutex
-	told described // the last answer
-	err  error     // why there is no answer yet
+	mu     sync.Mutex
+	answer described // the last answer
+	err    error     // why there is no answer yet
 }
 
 // described is a program's description of its authority.
@@ -116,12 +116,12 @@ func (a *byProgram) describe(ctx context.Context) (news bool) {
 			a.program.Logger().Warn("authority's program does not say what to trust: what it said last stays in force",
 				"error", err)
 		}
-		news = a.told.Bundle == "" && a.err != nil && a.err.Error() != err.Error() // callers that wait get the reason
+		news = a.answer.Bundle == "" && a.err != nil && a.err.Error() != err.Error() // callers that wait get the reason
 		a.err = err
 		return news
 	}
-	news = d != a.told
-	a.told, a.err = d, nil
+	news = d != a.answer
+	a.answer, a.err = d, nil
 	return news
 }
 
@@ -174,10 +174,10 @@ func certificatesIn(text []byte) (list [][]byte, err error) {
 func (a *byProgram) Trusted() (bundle []byte, issuer string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told.Bundle == "" {
+	if a.answer.Bundle == "" {
 		return nil, "", a.err
 	}
-	return []byte(a.told.Bundle), a.told.Issuer, nil
+	return []byte(a.answer.Bundle), a.answer.Issuer, nil
 }
 
 func (a *byProgram) sign(ctx context.Context, _ crypto.PublicKey, request []byte, o Order) (chain [][]byte, err error) {

@@ -69,9 +69,9 @@ func isElection(kv store.KV) bool {
 	return err == nil && strings.HasPrefix(e.Rule, "ELECT-") && e.Group == "" && e.Instance == ""
 }
 
-// clear makes room: it removes the record of an empty shard, and returns its ID. A note of that
-// tells a restore that is repeated. What was put into the shard just then stays, and so does the
-// shard.
+// clear removes the record of an empty shard, and returns its ID. It leaves a note, which gives the
+// ID to a restore that is repeated. If something was put into the shard in the meantime, clear
+// writes the record again.
 func (c Content) clear(ctx context.Context, s store.Store, keys store.Keys, hold store.Hold) (string, error) {
 	there, removed, err := c.empty(ctx, s, keys)
 	if err != nil {

@@ -214,7 +214,22 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	if !ok {
 		return false
 	}
-	var err error
+	known, err := c.putRecord(keys, kind, name, kv)
+	switch {
+	case !known:
+		return false
+	case err != nil:
+		c.spoil(kv, err)
+		delete(c.Missing, kv.Key)
+	default:
+		c.readable(kv.Key)
+	}
+	return true
+}
+
+// putRecord stores the record of a key, unless it cannot be read; false for a kind that is not part
+// of the cache.
+func (c *Content) putRecord(keys store.Keys, kind, name string, kv store.KV) (known bool, err error) {
 	switch kind {
 	case store.KindShard:
 		err = decode(kv, c.takeShard)
@@ -229,26 +244,15 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	case store.KindStatic:
 		c.Static[name] = kv
 	case store.KindStatus:
-		var v store.Versioned[store.Status]
-		if v, err = c.groups.Decode(kv); err == nil {
-			c.Status[name] = v
-			if v.Record.Records == nil {
-				c.forgiveMissing(name)
-			}
-		}
+		err = c.putStatus(name, kv)
 	case store.KindSlots:
 		group, n, ok := store.SplitSlot(name)
 		if !ok {
-			return false
+			return false, nil
 		}
 		err = decode(kv, func(v store.Versioned[store.Slot]) { c.takeSlot(group, n, v) })
 	case store.KindInstances:
-		var v store.Versioned[store.Instance]
-		if v, err = c.specs.Decode(kv); err == nil {
-			v.Record.ID = name
-			c.shareInstance(&v.Record)
-			c.takeInstance(v)
-		}
+		err = c.putInstance(name, kv)
 	case store.KindAlive:
 		err = decode(kv, func(v store.Versioned[store.Alive]) {
 			c.shareAlive(name, &v.Record)
@@ -282,15 +286,32 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	case store.KindBackup, store.KindWebhooks, store.KindExtras:
 		c.putShown(kind, name, kv)
 	default:
-		return false
+		return false, nil
 	}
+	return true, err
+}
+
+func (c *Content) putStatus(group string, kv store.KV) error {
+	v, err := c.groups.Decode(kv)
 	if err != nil {
-		c.spoil(kv, err)
-		delete(c.Missing, kv.Key)
-	} else {
-		c.readable(kv.Key)
+		return err
 	}
-	return true
+	c.Status[group] = v
+	if v.Record.Records == nil {
+		c.forgiveMissing(group)
+	}
+	return nil
+}
+
+func (c *Content) putInstance(id string, kv store.KV) error {
+	v, err := c.specs.Decode(kv)
+	if err != nil {
+		return err
+	}
+	v.Record.ID = id
+	c.shareInstance(&v.Record)
+	c.takeInstance(v)
+	return nil
 }
 
 // intact reports whether nothing is known to be wrong with a key.

@@ -16,7 +16,7 @@ import (
 // keySize is the key size of AES-256.
 const keySize = 32
 
-// Key is one key, with a name that may be told to everybody.
+// Key is one key, with a name that is not secret.
 type Key struct {
 	ID  string
 	key [keySize]byte

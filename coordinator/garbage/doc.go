@@ -17,7 +17,7 @@
 //
 // # Invariants
 //
-//   - Reports wait for no longer than their leases can bear, whatever the collector does.
+//   - Reports never wait so long that a lease ends, whatever the collector does.
 //   - Go's own collector remains in charge: it collects whatever this package misses.
 //   - The package leaves small heaps alone, and heaps that an operator has configured (GOGC,
 //     GOMEMLIMIT).

@@ -17,9 +17,9 @@ import (
 const (
 	admitAtOnce = 64 // sessions that begin at the same time; others wait in the queue
 	minAdmit    = 4  // the same while renewals are late
-	// the longest wait of an agent that cannot be told to wait: it soon gives up
+	// the longest wait of an agent that does not understand a request to wait: it soon gives up
 	silentWait = 3 * time.Second
-	tellAfter  = time.Second // when an agent that understands it is told to wait
+	tellAfter  = time.Second // after which a replica asks an agent to wait
 	waitSpare  = time.Second // how much longer than announced an agent should expect to wait
 	// assumed time between two admissions before any is measured; rather too short, since a waiting
 	// agent has no coordinator
@@ -77,10 +77,10 @@ type Patience struct {
 	Tell func(most time.Duration) error // tells the agent to wait, and for how long; nil: not possible
 }
 
-// Impatient is for agents that cannot be told to wait.
+// Impatient is for agents that do not understand a request to wait.
 var Impatient = Patience{Most: silentWait}
 
-// PatienceFor returns how long an agent waits that can be told to. The time that a leader gives
+// PatienceFor returns how long an agent waits if a replica asks it to. The time that a leader gives
 // agents to return allows for two replicas that do not answer in one round. This is one replica
 // that answers late (SAFE-1).
 func PatienceFor(reconnectMax time.Duration) time.Duration {

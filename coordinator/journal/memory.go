@@ -33,7 +33,7 @@ type Memory struct {
 	moved    chan struct{}    // closed and replaced whenever there is something new
 }
 
-// New makes an empty memory of at most so many entries of a shard's journal.
+// New returns an empty memory for the newest entries of a shard's journal, at most most of them.
 func New(keys store.Keys, most int) *Memory {
 	return &Memory{keys: keys, most: most, verdicts: map[string]Entry{}, moved: make(chan struct{})}
 }
@@ -51,7 +51,7 @@ func (m *Memory) View(read func(entries []Entry, since time.Time)) bool {
 	return true
 }
 
-// Verdict returns the last verdict that a leader told of an instance.
+// Verdict returns the last verdict on an instance that a leader journaled.
 func (m *Memory) Verdict(instance string) (Entry, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -79,7 +79,7 @@ func (m *Memory) begin(entries []Entry, since time.Time) {
 	m.advance()
 }
 
-// apply takes up changes.
+// apply applies changes of the journal.
 func (m *Memory) apply(events []store.Event) {
 	if len(events) == 0 {
 		return

@@ -43,7 +43,7 @@ func (l *Leader) beginValidations(now time.Time) {
 	})
 }
 
-// validated takes up an answer.
+// validated records the answer to a validation.
 func (l *Leader) validated(e Validated) {
 	delete(l.validations.groups, e.Group)
 	l.validations.running[e.Spec.Group.Provider]--

@@ -31,15 +31,15 @@ func numbers(list []store.ScaleNumber, since time.Duration) string {
 			unit = " MB/s"
 		}
 		figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) + unit }
-		told := "not known"
+		text := "not known"
 		if n.Fresh > 0 {
-			told = figure(n.Value)
+			text = figure(n.Value)
 		}
 		of := fmt.Sprintf("on average of %s", Number(n.Fresh, "instance"))
 		if n.Fresh < n.Of || n.Of == 0 {
 			of = fmt.Sprintf("from %d of %s", n.Fresh, Number(n.Of, "instance"))
 		}
-		parts = append(parts, fmt.Sprintf("%s %s %s, target %s", n.Metric, told, of, figure(n.Target)))
+		parts = append(parts, fmt.Sprintf("%s %s %s, target %s", n.Metric, text, of, figure(n.Target)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -47,21 +47,21 @@ func numbers(list []store.ScaleNumber, since time.Duration) string {
 // outside says what is known of an external metric.
 func outside(n store.ScaleNumber, since time.Duration) string {
 	figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-	told := figure(n.Value) + " on average"
+	text := figure(n.Value) + " on average"
 	if n.Per == store.PerGroup {
-		told = figure(n.Value) + " in all"
+		text = figure(n.Value) + " in all"
 	}
 	if n.Old {
-		told = "not known"
+		text = "not known"
 	}
 	if n.Age > 0 {
-		told += ", asked for " + Span(n.Age.D()+since) + " ago"
+		text += ", asked for " + Span(n.Age.D()+since) + " ago"
 	}
-	told = fmt.Sprintf("%s %s, target %s", n.Metric, told, figure(n.Target))
+	text = fmt.Sprintf("%s %s, target %s", n.Metric, text, figure(n.Target))
 	if n.Why != "" {
-		told += " (" + n.Why + ")"
+		text += " (" + n.Why + ")"
 	}
-	return told
+	return text
 }
 
 // Schedule says what the schedule of a group has set, and when it changes next; "" if there is

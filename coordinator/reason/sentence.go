@@ -38,11 +38,17 @@ const (
 )
 
 // Sentence renders a cause; it returns "" if the cause has only a text, as in releases without
-// fields, or nothing at all.
+// fields, or nothing at all. Each function below renders one part of the kinds, and leaves the rest
+// to the next one.
 func Sentence(c store.Cause) string {
 	if fixed, found := fixed[c.Kind]; found {
 		return fixed
 	}
+	return motive(c)
+}
+
+// motive renders why an instance is made or leaves: an operator's order, or what the group wants.
+func motive(c store.Cause) string {
 	switch c.Kind {
 	case store.CauseOrder:
 		return also("ordered by "+c.By, ": ", OneLine(c.Text))
@@ -93,6 +99,14 @@ func Sentence(c store.Cause) string {
 		return "the roll is stopped, and " + c.Other + " serves"
 	case store.CauseGivesWay:
 		return "the healing of " + c.Other + " needs its room, and " + c.Name + " serves"
+	default:
+		return capacity(c)
+	}
+}
+
+// capacity renders what asks for another size or place: the load, a schedule, spot machines, zones.
+func capacity(c store.Cause) string {
+	switch c.Kind {
 	case store.CauseTooFewSpot:
 		return fmt.Sprintf("%d of %s %s", c.Count, Number(c.Limit, "wanted instance"),
 			Verb(c.Count, "is a spot machine", "are spot machines"))
@@ -115,10 +129,6 @@ func Sentence(c store.Cause) string {
 		return "zone " + c.Name + " has no room"
 	case store.CauseFullZoneEven:
 		return "zone " + c.Name + " has no room, and it was made to even the zones"
-	case store.CauseNotice:
-		return also("a notice says that its machine will end", ": ", c.Text)
-	case store.CauseEmptied:
-		return also("its agent says that the machine is to be emptied", ": ", c.Text)
 	case store.CauseEvacuated:
 		return fmt.Sprintf("zone %s is evacuated by %s", c.Name, c.By)
 	default:
@@ -161,6 +171,10 @@ func happened(c store.Cause) string {
 		return "the provider says " + c.Name + ", and it stops itself without a lease: asking again"
 	case store.CauseDownLeaseEnded:
 		return "the provider says " + c.Name + ", and its stream was open when its lease ended: asking again"
+	case store.CauseNotice:
+		return also("a notice says that its machine will end", ": ", c.Text)
+	case store.CauseEmptied:
+		return also("its agent says that the machine is to be emptied", ": ", c.Text)
 	case store.CauseRestarting:
 		return "its " + c.Name + " is being restarted"
 	case store.CauseNoRestart:
@@ -248,6 +262,16 @@ func ofGroup(c store.Cause) string {
 		return "the offer of " + c.Name + " is no longer valid"
 	case store.CauseUpgrading:
 		return "its agent may be trying " + c.Name + ", and goes back by itself"
+	case store.CauseSpec:
+		return fmt.Sprintf("size %d, template %s%s", c.Count, c.Name, setBeside[c.Other])
+	default:
+		return ofRecord(c)
+	}
+}
+
+// ofRecord renders causes that concern a record: it is lost or unreadable, or a machine has none.
+func ofRecord(c store.Cause) string {
+	switch c.Kind {
 	case store.CauseUnreadable:
 		return "it could not be read: " + c.Text
 	case store.CauseRecordSpoiled:
@@ -279,8 +303,6 @@ func ofGroup(c store.Cause) string {
 			unwanted[c.Other])
 	case store.CauseSpoiledAlive:
 		return "no lease ends it, and no replica has written it again: " + c.Text
-	case store.CauseSpec:
-		return fmt.Sprintf("size %d, template %s%s", c.Count, c.Name, setBeside[c.Other])
 	default: // an agent's or a person's own words: Unhealthy, Drained, no kind
 		return c.Text
 	}

@@ -5,7 +5,7 @@
 //   - Files that make no sense, while half of a new pair is written for example, change nothing:
 //     what they said before stays in force, and the problem is reported once.
 //   - Files are polled. They may be links into a directory that is exchanged as a whole, as
-//     Kubernetes does it, or on a network file system: neither tells of changes reliably.
+//     Kubernetes does it, or on a network file system: neither reports changes reliably.
 package reload
 
 import (

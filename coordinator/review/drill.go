@@ -53,8 +53,8 @@ func (d DrillSeen) Over() bool {
 		func(i DrilledSeen) bool { return i.Served.IsZero() })
 }
 
-// Drills finds the drills in the entries of a group, oldest first, refused ones included. What
-// happens after a drill is over is no part of it.
+// Drills finds the drills in the entries of a group, oldest first, refused ones included. A drill
+// does not include what happens after its end.
 func Drills(entries []*store.JournalEntry) []DrillSeen {
 	var all, open []*DrillSeen
 	known := map[string]bool{}

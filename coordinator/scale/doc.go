@@ -8,14 +8,15 @@
 // # How it counts
 //
 // An instance is warm, missing or on the way. Warm ones have been healthy for scale.warmup and have
-// a fresh number. The load of a group is the sum of what the warm ones tell, and what it asks for
-// is that sum over the target. So the wish does not depend on the size: instances that are on the
-// way have no part in the sum, and a burst does not make more because they are not there yet.
+// a fresh number. The load of a group is the sum of the warm ones' numbers. The wish is that sum
+// divided by the target, so it does not depend on the size: instances on the way are not in the
+// sum, and a burst creates no more instances because they have not started yet.
 //
-// What is not known is taken for the less convenient: for growth missing instances have no load,
-// for shrinking those that are missing and those on the way carry the target each, and the load of
-// those that drain counts. Of those that have just left it counts, too, as long as the others tell
-// means of a time in which they bore less; it holds a shrink up, and is no part of the wish.
+// Unknown numbers are assumed to be unfavourable. For growth, missing instances have no load. For
+// shrinking, each instance that is missing or on the way has the target as its load, and the load
+// of draining instances counts. The load of instances that have just left counts, too, while the
+// other instances report averages from before they took it over: it delays shrinking, and is not
+// part of the wish.
 //
 // # What it does not do
 //

@@ -17,11 +17,11 @@ type Load struct {
 	Grew     bool      // the last change of size was a growth
 }
 
-// Numbers is what the instances tell of one metric.
+// Numbers is what the instances report of one metric.
 type Numbers struct {
 	Sum     float64 // of the warm ones
 	Warm    int     // instances with a fresh number
-	Missing int     // instances that should tell and do not: lost, unhealthy, or their number is old
+	Missing int     // instances without a usable number: lost, unhealthy, or the number is old
 	// Warming are the numbers of instances that are healthy and warm up. For growth each counts as
 	// it is, and at most as much as a warm one: load that moves to them stays in the sum, and what
 	// their own start costs does not look like load.
@@ -38,20 +38,20 @@ type Numbers struct {
 type Outside struct {
 	Known bool // and not too old
 	Value float64
-	Age   time.Duration // since it was asked for; 0: it never was answered
-	Why   string        // the last question was not answered
+	Age   time.Duration // since the source was asked for it; 0: it has never answered
+	Why   string        // why the source did not answer the last time
 }
 
 // Wish is the size that load asks for.
 type Wish struct {
 	Size int
-	// Unknown: no target says anything, and Size is the present size. Starting: since no instance is
-	// warm yet.
+	// Unknown: no target has a number, and Size is the present size. Starting: the reason is that no
+	// instance is warm yet.
 	Unknown, Starting bool
 	// Settling is the size below which it must not shrink yet: it counts the load of those that left
 	// as well.
 	Settling int
-	// Silent: a target that could keep the group from shrinking says nothing.
+	// Silent: a target that could keep the group from shrinking has no number.
 	Silent  bool
 	Numbers []store.ScaleNumber
 }
@@ -65,28 +65,28 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 	none := spec.Least() == 0 && slices.ContainsFunc(spec.Targets, store.ScaleTarget.ForGroup)
 	for i, t := range spec.Targets {
 		n := load.Metrics[i]
-		told := toldOf(t, n)
-		w.Starting = w.Starting && told.Of == 0 && t.From == ""
+		number := numberOf(t, n)
+		w.Starting = w.Starting && number.Of == 0 && t.From == ""
 		switch {
 		case t.From != "" && !n.Outside.Known:
 			w.Silent, none = true, false
 		case t.ForGroup():
-			told.Wish = asksTogether(bandOf(spec, load), size, n.Outside.Value/t.Value)
-			if w.Unknown || told.Wish > w.Size {
-				w.Size = told.Wish
+			number.Wish = asksTogether(bandOf(spec, load), size, n.Outside.Value/t.Value)
+			if w.Unknown || number.Wish > w.Size {
+				w.Size = number.Wish
 			}
-			w.Unknown, growsOnly, none = false, false, none && told.Wish == 0
-		case 2*n.Warm <= told.Of: // not from most of them
+			w.Unknown, growsOnly, none = false, false, none && number.Wish == 0
+		case 2*n.Warm <= number.Of: // not from most of them
 			w.Silent = w.Silent || t.Metric != store.MetricMemory
 		default:
-			told.Wish = asks(t, bandOf(spec, load), size, n, load.OnTheWay, 0)
-			if w.Unknown || told.Wish > w.Size {
-				w.Size = told.Wish
+			number.Wish = asks(t, bandOf(spec, load), size, n, load.OnTheWay, 0)
+			if w.Unknown || number.Wish > w.Size {
+				w.Size = number.Wish
 			}
 			w.Settling = max(w.Settling, asks(t, bandOf(spec, load), size, n, load.OnTheWay, load.Left))
 			w.Unknown, growsOnly = false, growsOnly && t.Metric == store.MetricMemory
 		}
-		w.Numbers = append(w.Numbers, told)
+		w.Numbers = append(w.Numbers, number)
 	}
 	switch {
 	case w.Unknown:
@@ -105,20 +105,20 @@ func WishOf(spec *store.ScaleSpec, size int, load Load) Wish {
 	return w
 }
 
-// toldOf is what is shown of a target.
-func toldOf(t store.ScaleTarget, n Numbers) store.ScaleNumber {
-	told := store.ScaleNumber{Metric: t.Metric, Target: t.Value, Fresh: n.Warm, Of: n.Warm + n.Missing}
+// numberOf is what is shown of a target.
+func numberOf(t store.ScaleTarget, n Numbers) store.ScaleNumber {
+	number := store.ScaleNumber{Metric: t.Metric, Target: t.Value, Fresh: n.Warm, Of: n.Warm + n.Missing}
 	if t.From != "" {
-		told.Metric, told.Per = t.From, cmp.Or(t.Per, store.PerGroup)
-		told.Value, told.Old, told.Why = rounded(n.Outside.Value), !n.Outside.Known, n.Outside.Why
-		told.Age = store.Duration(n.Outside.Age.Truncate(time.Second))
+		number.Metric, number.Per = t.From, cmp.Or(t.Per, store.PerGroup)
+		number.Value, number.Old, number.Why = rounded(n.Outside.Value), !n.Outside.Known, n.Outside.Why
+		number.Age = store.Duration(n.Outside.Age.Truncate(time.Second))
 		if t.ForGroup() {
-			told.Fresh, told.Of = 0, 0
+			number.Fresh, number.Of = 0, 0
 		}
 	} else if n.Warm > 0 {
-		told.Value = rounded(n.Sum / float64(n.Warm))
+		number.Value = rounded(n.Sum / float64(n.Warm))
 	}
-	return told
+	return number
 }
 
 // band is how far load may be from the target before the size changes, as a part of the target.

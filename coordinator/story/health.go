@@ -57,10 +57,10 @@ func Ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 // Stands reports whether the leader's last journaled verdict on an instance still holds although
 // the records do not show it: the leader knows more, such as the provider's answers. It holds while
 // the group's status counts it and none of the records that could take it back is newer.
-func Stands(told *store.JournalEntry, status *store.Status, instance, alive, report store.Revision) bool {
+func Stands(entry *store.JournalEntry, status *store.Status, instance, alive, report store.Revision) bool {
 	newest := max(instance, alive)
-	if told.Verdict != store.Suspect {
+	if entry.Verdict != store.Suspect {
 		newest = max(newest, report)
 	}
-	return Ailing(told.Verdict) && status.Verdicts[told.Verdict] > 0 && newest <= told.Revision
+	return Ailing(entry.Verdict) && status.Verdicts[entry.Verdict] > 0 && newest <= entry.Revision
 }

@@ -57,55 +57,20 @@ func NowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
 	if b := st.Breaker; b != nil {
-		line := fmt.Sprintf("breaker: %s (heal.max_unhealthy %d), for %s: none is healed for that",
-			reason.Counted(b.Count, "fails its checks", "fail their checks"), b.Limit, reason.Age(now, b.Since))
-		if b.Probe != "" {
-			line += "; a probe: " + b.Probe
-		}
-		if b.NextProbe != nil {
-			line += "; the next probe in " + Ends(*b.NextProbe, now)
-		}
-		lines = append(lines, line+" (ROLL-7)")
+		lines = append(lines, breakerLine(b, now))
 	}
 	if st.Scale != nil && st.Accepted != nil && st.Accepted.Scale != nil {
 		lines = append(lines, scaleLine(st, now))
 	}
 	if r := st.Rollout; r != nil {
-		line := fmt.Sprintf("roll: %d of %d on %s", r.Done, r.Total, r.Template)
-		if r.Relaunch > 0 {
-			line += fmt.Sprintf(", relaunch %d", r.Relaunch)
-		}
-		line += fmt.Sprintf(", begun %s ago, last progress %s ago", reason.Age(now, r.Since),
-			reason.Age(now, r.Progress))
-		if r.Stalls != nil && !on.Roll.Halted() {
-			line += ", stalls in " + Ends(*r.Stalls, now)
-		}
-		lines = append(lines, line)
+		lines = append(lines, rollLine(r, on.Roll.Halted(), now))
 		lines = append(lines, stageLines(r, now)...)
-	}
-	if r := st.Rollout; r != nil && r.Fallback != "" {
-		why := "until an instance on " + r.Template + " is healthy"
-		if r.Canary > 0 {
-			why = "until its canaries are promoted"
+		if line := fallbackLine(r); line != "" {
+			lines = append(lines, line)
 		}
-		if r.Blamed != "" {
-			why = "since " + r.Template + " is blamed"
-		}
-		lines = append(lines, fmt.Sprintf("other instances are created from %s, the last good template, %s (ROLL-9)",
-			r.Fallback, why))
-	} else if r != nil && r.FallbackUnusable != "" {
-		lines = append(lines, "the last good template can no longer be used: "+reason.OneLine(r.FallbackUnusable))
 	}
 	if w := st.Agents; w != nil {
-		line := fmt.Sprintf("agents: %d of %d of %s, begun %s ago", w.Done, w.Of, reason.OneLine(w.Version),
-			reason.Age(now, w.Since))
-		switch {
-		case w.Stopped != "":
-			line += ", stopped by " + w.Stopped
-		case w.Done < w.Of:
-			line += "; " + waveGoesOn("", st)
-		}
-		lines = append(lines, line+" (PROV-7)")
+		lines = append(lines, agentsLine(w, st, now))
 	}
 	if st.Uneven != "" {
 		lines = append(lines, "zones: uneven: "+st.Uneven+" (REC-17)")
@@ -145,6 +110,63 @@ func RollProves(r store.Rollout, now time.Time) string {
 		what = "zone " + r.Zone + " is"
 	}
 	return fmt.Sprintf(": %s to stay healthy for another %s", what, reason.Span(at.Sub(now)))
+}
+
+// breakerLine describes that so many fail their checks that none is healed for it.
+func breakerLine(b *store.Breaker, now time.Time) string {
+	line := fmt.Sprintf("breaker: %s (heal.max_unhealthy %d), for %s: none is healed for that",
+		reason.Counted(b.Count, "fails its checks", "fail their checks"), b.Limit, reason.Age(now, b.Since))
+	if b.Probe != "" {
+		line += "; a probe: " + b.Probe
+	}
+	if b.NextProbe != nil {
+		line += "; the next probe in " + Ends(*b.NextProbe, now)
+	}
+	return line + " (ROLL-7)"
+}
+
+// rollLine describes the progress of a roll.
+func rollLine(r *store.Rollout, halted bool, now time.Time) string {
+	line := fmt.Sprintf("roll: %d of %d on %s", r.Done, r.Total, r.Template)
+	if r.Relaunch > 0 {
+		line += fmt.Sprintf(", relaunch %d", r.Relaunch)
+	}
+	line += fmt.Sprintf(", begun %s ago, last progress %s ago", reason.Age(now, r.Since), reason.Age(now, r.Progress))
+	if r.Stalls != nil && !halted {
+		line += ", stalls in " + Ends(*r.Stalls, now)
+	}
+	return line
+}
+
+// fallbackLine describes which template instances outside a roll get; "": the new one.
+func fallbackLine(r *store.Rollout) string {
+	switch {
+	case r.Fallback == "" && r.FallbackUnusable == "":
+		return ""
+	case r.Fallback == "":
+		return "the last good template can no longer be used: " + reason.OneLine(r.FallbackUnusable)
+	}
+	why := "until an instance on " + r.Template + " is healthy"
+	if r.Canary > 0 {
+		why = "until its canaries are promoted"
+	}
+	if r.Blamed != "" {
+		why = "since " + r.Template + " is blamed"
+	}
+	return fmt.Sprintf("other instances are created from %s, the last good template, %s (ROLL-9)", r.Fallback, why)
+}
+
+// agentsLine describes an upgrade of agents.
+func agentsLine(w *store.AgentWave, st store.Status, now time.Time) string {
+	line := fmt.Sprintf("agents: %d of %d of %s, begun %s ago", w.Done, w.Of, reason.OneLine(w.Version),
+		reason.Age(now, w.Since))
+	switch {
+	case w.Stopped != "":
+		line += ", stopped by " + w.Stopped
+	case w.Done < w.Of:
+		line += "; " + waveGoesOn("", st)
+	}
+	return line + " (PROV-7)"
 }
 
 // stageLines describes how far a roll may go, one line each.

@@ -71,12 +71,54 @@ func (r release) before(o release) bool {
 // coordinators, the leader last, then agents; for a downgrade the other way round. Hosts of
 // leasehold server are upgraded together with their etcd member.
 func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade {
-	to := release.Version
-	u := Upgrade{To: to, Unchecked: release.Formats == nil, Against: []Problem{}, Steps: []Step{}}
+	u := Upgrade{To: release.Version, Unchecked: release.Formats == nil, Against: []Problem{}, Steps: []Step{}}
+	replicas := upgradeOrder(st)
+	u.compareVersions(replicas)
+	for _, v := range replicas {
+		if r := v.Record; r.Version != u.To {
+			u.Steps = append(u.Steps, coordinatorStep(st, r, len(replicas) > 1))
+		}
+	}
+	if step, needed := u.agentsStep(st, replicas); needed && u.Down {
+		u.Steps = append([]Step{step}, u.Steps...)
+	} else if needed {
+		u.Steps = append(u.Steps, step)
+	}
+	if release.Formats != nil {
+		u.Against = append(u.Against, release.Formats.against(st, found)...)
+	}
+	u.Against = append(u.Against, mixedEtcd(st.Etcd, release.bringsEtcd(st))...)
+	if len(u.Steps) > 0 || len(st.Replicas) == 0 {
+		u.Against = append(u.Against, notNow(st, now)...)
+	}
+	return u
+}
+
+// leads reports whether a replica is the shard's leader.
+func (st *Shard) leads(r store.Replica) bool { return st.Leads && r.ID == st.Leader.Record.Replica }
+
+// upgradeOrder returns the shard's replicas by ID, the leader last.
+func upgradeOrder(st *Shard) []store.Versioned[store.Replica] {
+	replicas := slices.Clone(st.Replicas)
+	slices.SortStableFunc(replicas, func(a, b store.Versioned[store.Replica]) int {
+		switch {
+		case st.leads(a.Record) == st.leads(b.Record):
+			return strings.Compare(a.Record.ID, b.Record.ID)
+		case st.leads(a.Record):
+			return 1
+		}
+		return -1
+	})
+	return replicas
+}
+
+// compareVersions adds the versions of coordinators and agents that the upgrade's version does not
+// go with, and sets Down.
+func (u *Upgrade) compareVersions(replicas []store.Versioned[store.Replica]) {
 	against := (*dayProblems)(&u.Against)
-	wanted, known := releaseOf(to)
+	wanted, known := releaseOf(u.To)
 	if !known {
-		against.addf(to, Advise("name a release with --to"),
+		against.addf(u.To, Advise("name a release with --to"),
 			"it is no release, like v0.9.0: nothing can be said of what it goes with")
 	}
 	compare := func(about, version string) {
@@ -92,65 +134,52 @@ func PlanUpgrade(st *Shard, release Release, found Found, now time.Time) Upgrade
 			u.Down = u.Down || wanted.before(is)
 		}
 	}
-	replicas := slices.Clone(st.Replicas)
-	leads := func(r store.Replica) bool { return st.Leads && r.ID == st.Leader.Record.Replica }
-	slices.SortStableFunc(replicas, func(a, b store.Versioned[store.Replica]) int {
-		switch {
-		case leads(a.Record) == leads(b.Record):
-			return strings.Compare(a.Record.ID, b.Record.ID)
-		case leads(a.Record):
-			return 1
-		}
-		return -1
-	})
-	var agents []string
 	for _, v := range replicas {
-		r := v.Record
-		compare(r.ID, r.Version)
-		for _, version := range append([]string{r.Version}, r.OtherVersions...) {
-			if !slices.Contains(agents, version) {
-				agents = append(agents, version)
+		compare(v.Record.ID, v.Record.Version)
+		for _, version := range v.Record.OtherVersions {
+			compare("agents of "+v.Record.ID, version)
+		}
+	}
+}
+
+// coordinatorStep is the upgrade of a replica. If there are several, the leader is the last.
+func coordinatorStep(st *Shard, r store.Replica, several bool) Step {
+	step := Step{
+		What: "coordinator " + r.ID, From: r.Version,
+		How: "install the package, then run this command again for the next step",
+	}
+	if _, isHost := memberOf(st, r); isHost {
+		step.What = "host " + r.ID
+		step.How = "install the package: coordinator and etcd member start again; then run this command again"
+	}
+	if several && st.leads(r) {
+		step.How = "the leader, last: another one takes over within a second, then the same"
+	}
+	return step
+}
+
+// agentsStep is the upgrade of the agents that have another version; false: there are none.
+func (u *Upgrade) agentsStep(st *Shard, replicas []store.Versioned[store.Replica]) (step Step, needed bool) {
+	var old []string
+	for _, v := range replicas {
+		for _, version := range append([]string{v.Record.Version}, v.Record.OtherVersions...) {
+			if version != u.To && !slices.Contains(old, version) {
+				old = append(old, version)
 			}
 		}
-		for _, version := range r.OtherVersions {
-			compare("agents of "+r.ID, version)
-		}
-		if r.Version == to {
-			continue
-		}
-		what, how := "coordinator "+r.ID, "install the package, then run this command again for the next step"
-		if _, isHost := memberOf(st, r); isHost {
-			what = "host " + r.ID
-			how = "install the package: coordinator and etcd member start again; then run this command again"
-		}
-		if leads(r) && len(replicas) > 1 {
-			how = "the leader, last: another one takes over within a second, then the same"
-		}
-		u.Steps = append(u.Steps, Step{What: what, From: r.Version, How: how})
 	}
-	slices.Sort(agents)
-	if old := slices.DeleteFunc(agents, func(v string) bool { return v == to }); len(old) > 0 {
-		step := Step{
-			What: "agents", From: strings.Join(old, ", "),
-			How: "install the package, a few machines at a time: workloads go on",
-		}
-		if !u.Down && slices.ContainsFunc(st.Groups, Known.upgradesAgents) {
-			step.How = "serve the signed agent: groups with agent.version follow by themselves; elsewhere " + step.How
-		}
-		if u.Down {
-			u.Steps = append([]Step{step}, u.Steps...)
-		} else {
-			u.Steps = append(u.Steps, step)
-		}
+	if len(old) == 0 {
+		return step, false
 	}
-	if release.Formats != nil {
-		u.Against = append(u.Against, release.Formats.against(st, found)...)
+	slices.Sort(old)
+	step = Step{
+		What: "agents", From: strings.Join(old, ", "),
+		How: "install the package, a few machines at a time: workloads go on",
 	}
-	u.Against = append(u.Against, mixedEtcd(st.Etcd, release.bringsEtcd(st))...)
-	if len(u.Steps) > 0 || len(st.Replicas) == 0 {
-		u.Against = append(u.Against, notNow(st, now)...)
+	if !u.Down && slices.ContainsFunc(st.Groups, Known.upgradesAgents) {
+		step.How = "serve the signed agent: groups with agent.version follow by themselves; elsewhere " + step.How
 	}
-	return u
+	return step, true
 }
 
 // notNow returns what prevents an upgrade now, for any version: a condition that a restart would

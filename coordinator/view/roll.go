@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Roll is the picture of a roll: its stages, and its progress in each zone.
+// Roll is what the page shows of a roll: its stages, and its progress in each zone.
 type Roll struct {
 	Template string     `json:"template"`
 	Halted   bool       `json:"halted"`          // it does not continue by itself
@@ -39,7 +39,7 @@ type RollZone struct {
 // All returns how many slots the zone has.
 func (z RollZone) All() int { return z.Done + z.Failing + z.Busy + z.Waits }
 
-// rollOf returns the picture of a group's roll; nil if there is none.
+// rollOf returns the Roll of a group; nil if it has none.
 func rollOf(on story.Group, cells []Cell) *Roll {
 	if on.Roll == nil {
 		return nil

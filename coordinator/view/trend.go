@@ -58,7 +58,7 @@ func (s *Source) Sample(now time.Time) {
 					continue
 				}
 				m.Run++
-				if r, told := c.Reports[id]; told && isFresh(&r.Record, now) {
+				if r, reported := c.Reports[id]; reported && isFresh(&r.Record, now) {
 					m.Told++
 					m.CPU += r.Record.Host.CPUPercent
 					m.Memory += r.Record.Host.MemoryPercent

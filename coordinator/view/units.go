@@ -68,9 +68,9 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 		last = &story.LastReport{BootID: v.Record.BootID, Healthy: v.Record.Healthy, Why: v.Record.Why}
 	}
 	health := story.HealthOf(i, alive, last)
-	verdict, told := s.journal.Verdict(id)
+	verdict, journaled := s.journal.Verdict(id)
 	st := c.Status[i.Group].Record
-	if told && !health.Ill() && i.Phase == store.Running && verdict.Verdict == store.Suspect &&
+	if journaled && !health.Ill() && i.Phase == store.Running && verdict.Verdict == store.Suspect &&
 		story.Stands(&verdict.JournalEntry, &st, c.Instances[id].Modified, c.Alive[id].Modified, 0) {
 		health = story.Health{Word: "SUSPECT", Rule: verdict.Rule, Why: reason.OneLine(verdict.Why)}
 	}
@@ -84,7 +84,7 @@ func (s *Source) unitOf(c *cache.Content, id string, now time.Time) Unit {
 	}
 	heard := alive != nil && !alive.State.Troubled()
 	u.Kind = kindOf(i, health, verdict.Verdict, heard)
-	if told && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that the agent is silent
+	if journaled && (u.Kind == "lost" || u.Kind == "dead") { // the leader knows more than that the agent is silent
 		u.Rule, u.Why = verdict.Rule, reason.OneLine(verdict.Why)
 	}
 	if u.Why == "" && u.Kind != "live" {

@@ -153,11 +153,11 @@ func (w *watch) watchOnce(parent context.Context) error {
 }
 
 // sameHistory reports whether etcd still has the history that was delivered. If its data was lost
-// and then restored from a snapshot, or replaced by another copy, its revision may be higher than
-// ours and its cluster's ID the same: a watch that continued there would never report the
-// differences (SAFE-3). So sameHistory looks for the newest value that was delivered, at that
-// value's own revision. If that revision is compacted, nothing can be said; revisions that far back
-// are compacted in most copies too.
+// and then restored from a snapshot, or its data directory was replaced by an older one, its
+// revision may be higher than ours and its cluster's ID the same: a watch that continued there
+// would never report the differences (SAFE-3). So sameHistory reads the newest value that was
+// delivered, at that value's own revision. If that revision is compacted, nothing can be said; it
+// is then compacted in most restored data, too.
 func (w *watch) sameHistory(ctx context.Context) error {
 	if w.last.Key == "" {
 		return nil

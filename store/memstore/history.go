@@ -171,7 +171,7 @@ func (h *history) compact(rev store.Revision) error {
 	return nil
 }
 
-// copied returns a KV whose value the receiver may do with as it likes.
+// copied returns a KV whose value the receiver may modify.
 func copied(kv store.KV) store.KV {
 	kv.Value = bytes.Clone(kv.Value)
 	return kv

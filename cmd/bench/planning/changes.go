@@ -138,7 +138,7 @@ func (t *trial) config() string {
 }
 
 // measureChange measures one kind of change on several groups in turn.
-func measureChange(k kind, trials []*trial, rounds int, told func(int)) Change {
+func measureChange(k kind, trials []*trial, rounds int, progress func(int)) Change {
 	c := Change{What: k.what}
 	var took measure.Histogram
 	var all Cost
@@ -155,7 +155,7 @@ func measureChange(k kind, trials []*trial, rounds int, told func(int)) Change {
 		c.Decided += len(p.Actions)
 		c.Changes++
 		t.undo()
-		told(n)
+		progress(n)
 	}
 	c.Spread, c.Each = spreadOf(took), all.each(rounds)
 	return c

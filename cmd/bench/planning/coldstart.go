@@ -34,15 +34,15 @@ type EtcdCPU func() (time.Duration, error)
 
 // StartCold writes the records of a shard into an empty etcd, and starts a leader on them.
 func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd EtcdCPU,
-	told func(string),
+	progress func(string),
 ) (c ColdStart, err error) {
 	begun := time.Now()
-	if c.Records, err = seed(ctx, st, size, told); err != nil {
+	if c.Records, err = seed(ctx, st, size, progress); err != nil {
 		return c, err
 	}
 	c.Written = time.Since(begun)
 	before := heap()
-	told("a new leader reads all of it")
+	progress("a new leader reads all of it")
 	etcdBefore, _ := etcd()
 
 	ctx, end := context.WithCancel(ctx)
@@ -79,7 +79,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	if own, err := measure.Read(os.Getpid()); err == nil {
 		c.Most = own.MostMemory
 	}
-	told(fmt.Sprintf("%d changes are planned", changes))
+	progress(fmt.Sprintf("%d changes are planned", changes))
 	err = c.change(ctx, st, l, p, size, changes, woken)
 	return c, err
 }
@@ -136,7 +136,7 @@ const (
 )
 
 // seed writes the records of a shard and returns their number.
-func seed(ctx context.Context, st store.Store, size Size, told func(string)) (records int, err error) {
+func seed(ctx context.Context, st store.Store, size Size, progress func(string)) (records int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	txns := make(chan []store.Write)
@@ -161,7 +161,7 @@ func seed(ctx context.Context, st store.Store, size Size, told func(string)) (re
 			txns <- writes
 		}
 		done++
-		told(fmt.Sprintf("%d of %d groups written into etcd", done-1, size.Groups))
+		progress(fmt.Sprintf("%d of %d groups written into etcd", done-1, size.Groups))
 		if ctx.Err() != nil {
 			break
 		}

@@ -65,20 +65,20 @@ type Memory struct {
 }
 
 // Run measures everything. It reports its progress.
-func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error) {
+func Run(ctx context.Context, cfg Config, progress func(what string)) (Result, error) {
 	if err := cfg.Check(); err != nil {
 		return Result{}, err
 	}
 	r := Result{Size: cfg.Size, Processors: runtime.GOMAXPROCS(0)}
 	l := newLeader()
 	before := heap()
-	if err := r.read(ctx, l, cfg.Size, told); err != nil {
+	if err := r.read(ctx, l, cfg.Size, progress); err != nil {
 		return r, err
 	}
 	cache := heap()
 	r.Heap.Cache = cache - min(cache, before)
 
-	told("a new leader looks at all of it")
+	progress("a new leader looks at all of it")
 	r.Seen = costOf(l.begin)
 	r.firstPlan(l)
 	l.seesMachines()
@@ -91,11 +91,11 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 	l.pass(10 * time.Minute) // the grace of a new leader: SAFE-1
 	l.settle()
 
-	if err := r.change(ctx, l, cfg, told); err != nil {
+	if err := r.change(ctx, l, cfg, progress); err != nil {
 		return r, err
 	}
 	if cfg.Lost > 0 {
-		told(fmt.Sprintf("%d leases end at once", cfg.Lost))
+		progress(fmt.Sprintf("%d leases end at once", cfg.Lost))
 		s := l.storm(cfg.Size, cfg.Lost)
 		r.Storm = &s
 	}
@@ -107,13 +107,13 @@ const aPage = 10_000
 
 // read makes the shard's records page by page and adds them to the cache. Only the cache's part is
 // measured.
-func (r *Result) read(ctx context.Context, l *leader, size Size, told func(string)) error {
+func (r *Result) read(ctx context.Context, l *leader, size Size, progress func(string)) error {
 	var page []store.KV
 	flush := func() {
 		r.Cache = r.Cache.plus(costOf(func() { l.read(page) }))
 		page = page[:0]
 		clear(page[:cap(page)]) // otherwise the last page would count as memory of the cache
-		told(fmt.Sprintf("%d of %d instances read", len(l.content.Instances), size.Instances))
+		progress(fmt.Sprintf("%d of %d instances read", len(l.content.Instances), size.Instances))
 	}
 	for kvs := range size.Records {
 		if ctx.Err() != nil {
@@ -150,7 +150,7 @@ func (r *Result) firstPlan(l *leader) {
 // maxTrials is how many groups take turns. Each is kept as it was, to be restored.
 const maxTrials = 20
 
-func (r *Result) change(ctx context.Context, l *leader, cfg Config, told func(string)) error {
+func (r *Result) change(ctx context.Context, l *leader, cfg Config, progress func(string)) error {
 	var trials []*trial
 	n := min(maxTrials, cfg.Groups)
 	for i := range n {
@@ -158,7 +158,7 @@ func (r *Result) change(ctx context.Context, l *leader, cfg Config, told func(st
 	}
 	for _, k := range kinds() {
 		r.Changes = append(r.Changes, measureChange(k, trials, cfg.Changes, func(n int) {
-			told(fmt.Sprintf("%s: %d of %d", k.what, n+1, cfg.Changes))
+			progress(fmt.Sprintf("%s: %d of %d", k.what, n+1, cfg.Changes))
 		}))
 		if ctx.Err() != nil {
 			return ctx.Err()

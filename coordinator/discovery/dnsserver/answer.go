@@ -19,7 +19,7 @@ const (
 	// maxUDP is the longest answer by UDP, whatever a client offers. Longer answers are fragmented,
 	// and help attackers who spoof addresses (see dnsflagday.net/2020).
 	maxUDP = 1232
-	// At most so many records are built for an answer, so that a query for a large group costs no more
+	// The most records that are built for an answer, so that a query for a large group costs no more
 	// than a query for a small group. More do not fit, except A by TCP.
 	maxByUDP = 100
 	maxByTCP = 2000

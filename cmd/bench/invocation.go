@@ -12,29 +12,29 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Session is one run of one command.
-type Session struct {
+// Invocation is one run of one command.
+type Invocation struct {
 	env   Env
 	flags *Globals
 }
 
 // named reports whether an etcd was named. Otherwise the bench starts its own.
-func (s *Session) named() bool { return len(s.flags.Endpoints) > 0 }
+func (inv *Invocation) named() bool { return len(inv.flags.Endpoints) > 0 }
 
 // where describes the etcd that was named.
-func (s *Session) where() string { return strings.Join(s.flags.Endpoints, ", ") }
+func (inv *Invocation) where() string { return strings.Join(inv.flags.Endpoints, ", ") }
 
 // open opens the bench's own etcd at an address or, if that is empty, the one that the flags name.
-func (s *Session) open(ctx context.Context, address string, log *slog.Logger) (store.Store, func() error, error) {
+func (inv *Invocation) open(ctx context.Context, address string, log *slog.Logger) (store.Store, func() error, error) {
 	conn := program.Connection{Endpoints: []string{address}, Logger: log}
 	if address == "" {
-		conn = s.connection(log)
+		conn = inv.connection(log)
 		if wrong, found := program.NoAddress(conn.Endpoints); found {
 			return nil, nil, program.Fail(program.Usage, name+" etcd --endpoints 127.0.0.1:2379",
 				"--endpoints: %q: must be HOST:PORT, several with commas between", wrong)
 		}
 	}
-	st, closer, err := s.env.Open(ctx, conn)
+	st, closer, err := inv.env.Open(ctx, conn)
 	if err != nil {
 		return nil, nil, openFailed(ctx, conn, err)
 	}
@@ -42,10 +42,10 @@ func (s *Session) open(ctx context.Context, address string, log *slog.Logger) (s
 }
 
 // connection returns how to connect to the etcd that was named.
-func (s *Session) connection(log *slog.Logger) program.Connection {
-	user, password, _ := strings.Cut(s.flags.User, ":")
+func (inv *Invocation) connection(log *slog.Logger) program.Connection {
+	user, password, _ := strings.Cut(inv.flags.User, ":")
 	return program.Connection{
-		Endpoints: s.flags.Endpoints, CACert: s.flags.CACert, Cert: s.flags.Cert, Key: s.flags.Key,
+		Endpoints: inv.flags.Endpoints, CACert: inv.flags.CACert, Cert: inv.flags.Cert, Key: inv.flags.Key,
 		Username: user, Password: password, Logger: log,
 	}
 }
@@ -75,13 +75,13 @@ func whatHelps(conn program.Connection) string {
 
 // partEnvironment returns the environment by which parts find the etcd that was named. Arguments
 // would show the password to every user of the machine.
-func (s *Session) partEnvironment() (env []string) {
-	if !s.named() {
+func (inv *Invocation) partEnvironment() (env []string) {
+	if !inv.named() {
 		return nil
 	}
 	for variable, value := range map[string]string{
-		"BENCH_ENDPOINTS": strings.Join(s.flags.Endpoints, ","),
-		"CACERT":          s.flags.CACert, "CERT": s.flags.Cert, "KEY": s.flags.Key, "USER": s.flags.User,
+		"BENCH_ENDPOINTS": strings.Join(inv.flags.Endpoints, ","),
+		"CACERT":          inv.flags.CACert, "CERT": inv.flags.Cert, "KEY": inv.flags.Key, "USER": inv.flags.User,
 	} {
 		if value != "" {
 			env = append(env, "LEASEHOLD_"+variable+"="+value)
@@ -90,35 +90,37 @@ func (s *Session) partEnvironment() (env []string) {
 	return env
 }
 
-func (s *Session) screen() output.Screen {
-	width := s.env.Columns
+func (inv *Invocation) screen() output.Screen {
+	width := inv.env.Columns
 	if width <= 0 {
 		width = output.LineWidth
 	}
 	return output.Screen{
-		W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.colour(s.env.StdoutTerminal),
+		W: inv.env.Stdout, Terminal: inv.env.StdoutTerminal, Colour: inv.colour(inv.env.StdoutTerminal),
 		Width: width,
 	}
 }
 
 // aside returns where progress and warnings go.
-func (s *Session) aside() output.Screen {
-	return output.Screen{W: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.colour(s.env.StderrTerminal)}
+func (inv *Invocation) aside() output.Screen {
+	return output.Screen{W: inv.env.Stderr, Terminal: inv.env.StderrTerminal, Colour: inv.colour(inv.env.StderrTerminal)}
 }
 
-func (s *Session) colour(terminal bool) bool { return terminal && s.env.Colour && !s.flags.NoColor }
+func (inv *Invocation) colour(terminal bool) bool {
+	return terminal && inv.env.Colour && !inv.flags.NoColor
+}
 
-func (s *Session) wide() bool { return s.flags.Output == "wide" }
+func (inv *Invocation) wide() bool { return inv.flags.Output == "wide" }
 
 // records prints the result as JSON or YAML if --output asks for that.
-func (s *Session) records(document any) (done bool, err error) {
-	return output.Document(s.env.Stdout, s.flags.Output, document)
+func (inv *Invocation) records(document any) (done bool, err error) {
+	return output.Document(inv.env.Stdout, inv.flags.Output, document)
 }
 
-func (s *Session) note(format string, args ...any) {
-	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
+func (inv *Invocation) note(format string, args ...any) {
+	fmt.Fprintf(inv.env.Stderr, format+"\n", args...)
 }
 
-func (s *Session) warn(format string, args ...any) {
-	s.note("%s %s", s.aside().Notice("warning:"), fmt.Sprintf(format, args...))
+func (inv *Invocation) warn(format string, args ...any) {
+	inv.note("%s %s", inv.aside().Notice("warning:"), fmt.Sprintf(format, args...))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Session is one run of one command: its flags, and the shard it works on.
-type Session struct {
+// Invocation is one run of one command: its flags, and the shard it works on.
+type Invocation struct {
 	env      Env
 	flags    *Globals
 	settings []setting // the sources of the flags' values
@@ -29,36 +29,36 @@ type Session struct {
 }
 
 // open opens the store at the first use. It sends no request to etcd yet.
-func (s *Session) open(ctx context.Context) (store.Store, error) {
-	if s.st != nil {
-		return s.st, nil
+func (inv *Invocation) open(ctx context.Context) (store.Store, error) {
+	if inv.st != nil {
+		return inv.st, nil
 	}
-	st, closer, err := s.connect(ctx, nil)
+	st, closer, err := inv.connect(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	s.st, s.close = st, closer
+	inv.st, inv.close = st, closer
 	return st, nil
 }
 
 // connect opens the store that the flags name; its error says what an operator can do.
-func (s *Session) connect(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
-	if err := checkEndpoints(s.flags.Endpoints); err != nil {
+func (inv *Invocation) connect(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
+	if err := checkEndpoints(inv.flags.Endpoints); err != nil {
 		return nil, nil, err
 	}
-	st, closer, err := s.env.Open(ctx, s.connection(log))
+	st, closer, err := inv.env.Open(ctx, inv.connection(log))
 	if err != nil {
-		return nil, nil, s.openFailed(ctx, err)
+		return nil, nil, inv.openFailed(ctx, err)
 	}
 	return st, closer, nil
 }
 
 // openFailed explains what an operator can do about an etcd that could not be opened.
-func (s *Session) openFailed(ctx context.Context, err error) error {
+func (inv *Invocation) openFailed(ctx context.Context, err error) error {
 	var file *program.FileError
 	switch {
 	case errors.Is(err, store.ErrDenied):
-		return s.denied(ctx, err, "use etcd")
+		return inv.denied(ctx, err, "use etcd")
 	case errors.As(err, &file):
 		return failure(Usage,
 			"give readable files that belong together; leasehold config show says where each name comes from", "%s",
@@ -73,42 +73,42 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 }
 
 // end closes what was opened. Errors do not matter: the process ends.
-func (s *Session) end() {
-	if s.close != nil {
-		_ = s.close()
+func (inv *Invocation) end() {
+	if inv.close != nil {
+		_ = inv.close()
 	}
 }
 
-func (s *Session) keys() store.Keys { return store.KeysOf(s.flags.Shard) }
+func (inv *Invocation) keys() store.Keys { return store.KeysOf(inv.flags.Shard) }
 
-func (s *Session) requestLimit() time.Duration {
-	if s.flags.Timeout > 0 {
-		return s.flags.Timeout
+func (inv *Invocation) requestLimit() time.Duration {
+	if inv.flags.Timeout > 0 {
+		return inv.flags.Timeout
 	}
-	return cmp.Or(s.env.RequestTimeout, requestTimeout)
+	return cmp.Or(inv.env.RequestTimeout, requestTimeout)
 }
 
 // ask runs one operation on the store within the time limit of a request, and explains its error to
 // an operator. On a terminal it reports a long wait and its cause. may is the action that a refusal
 // names.
-func (s *Session) ask(ctx context.Context, what, may string, do func(context.Context, store.Store) error) error {
-	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
+func (inv *Invocation) ask(ctx context.Context, what, may string, do func(context.Context, store.Store) error) error {
+	limited, cancel := context.WithTimeout(ctx, inv.requestLimit())
 	defer cancel()
-	if s.env.StderrTerminal && !s.waited {
+	if inv.env.StderrTerminal && !inv.waited {
 		printed := make(chan struct{})
 		timer := time.AfterFunc(300*time.Millisecond, func() {
 			defer close(printed)
-			fmt.Fprintf(s.env.Stderr, "%s\n",
-				s.aside().Dim("waiting for etcd at "+strings.Join(s.flags.Endpoints, ", ")+" …"))
+			fmt.Fprintf(inv.env.Stderr, "%s\n",
+				inv.aside().Dim("waiting for etcd at "+strings.Join(inv.flags.Endpoints, ", ")+" …"))
 		})
 		defer func() {
 			if !timer.Stop() {
 				<-printed
-				s.waited = true
+				inv.waited = true
 			}
 		}()
 	}
-	st, err := s.open(limited)
+	st, err := inv.open(limited)
 	if err == nil {
 		err = do(limited, st)
 	}
@@ -120,12 +120,12 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 		errors.Is(err, store.ErrCompacted):
 		return err
 	case errors.Is(err, store.ErrDenied):
-		return s.denied(limited, err, may)
+		return inv.denied(limited, err, may)
 	case errors.Is(err, store.ErrUnknown):
 		return failureRun(Unreachable, "leasehold status",
 			"%s: etcd's answer was lost: the operation may or may not have been carried out", what)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return s.unreachable(what, err)
+		return inv.unreachable(what, err)
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -163,29 +163,29 @@ const makeRoom = "etcdctl compact with the revision that leasehold status -o jso
 
 // unreachable explains what an operator can do about a store that does not answer or rejects a
 // request.
-func (s *Session) unreachable(what string, err error) error {
+func (inv *Invocation) unreachable(what string, err error) error {
 	var known *Failure
 	if errors.As(err, &known) {
 		return known
 	}
-	where := strings.Join(s.flags.Endpoints, ", ")
+	where := strings.Join(inv.flags.Endpoints, ", ")
 	if errors.Is(err, store.ErrFull) {
 		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what,
 			where)
 	}
-	if lost := s.noQuorum(); lost != "" {
+	if lost := inv.noQuorum(); lost != "" {
 		return failure(Unreachable, "start etcd, or leasehold server, there again; if it is lost for good: "+
 			"docs/production.md", "%s: %s", what, lost)
 	}
-	why := fmt.Sprintf("no answer in %s", s.requestLimit())
+	why := fmt.Sprintf("no answer in %s", inv.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		why = joined(err)
 	}
 	return failure(Unreachable, startEtcd, "%s: etcd at %s cannot be reached: %s", what, where, why)
 }
 
-func (s *Session) get(ctx context.Context, key string) (kv store.KV, err error) {
-	err = s.ask(ctx, "read "+key, s.reading(key), func(ctx context.Context, st store.Store) error {
+func (inv *Invocation) get(ctx context.Context, key string) (kv store.KV, err error) {
+	err = inv.ask(ctx, "read "+key, inv.reading(key), func(ctx context.Context, st store.Store) error {
 		kv, err = st.Get(ctx, key)
 		return err
 	})
@@ -193,8 +193,8 @@ func (s *Session) get(ctx context.Context, key string) (kv store.KV, err error) 
 }
 
 // find is get, with the zero KV for a missing key.
-func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
-	kv, err := s.get(ctx, key)
+func (inv *Invocation) find(ctx context.Context, key string) (store.KV, error) {
+	kv, err := inv.get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.KV{Key: key}, nil
 	}
@@ -216,10 +216,10 @@ func atOneRevision(at store.Revision, read func() error) (err error) {
 }
 
 // list reads all keys below a prefix at one revision, the newest for 0.
-func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
+func (inv *Invocation) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
 	err = atOneRevision(at, func() error {
 		l = store.Listing{}
-		return s.parts(ctx, prefix, "", 0, at, func(part store.Part) bool {
+		return inv.parts(ctx, prefix, "", 0, at, func(part store.Part) bool {
 			l.KVs, l.Revision = append(l.KVs, part.KVs...), part.Revision
 			return true
 		})
@@ -230,12 +230,12 @@ func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l
 // parts reads keys below a prefix at one revision, or at the newest for 0, from a key on, until
 // take returns false: most keys at a time, unless most is 0. Each part is a request with its own
 // time limit, so a large shard can be read from a busy etcd.
-func (s *Session) parts(ctx context.Context, prefix, from string, most int, at store.Revision,
+func (inv *Invocation) parts(ctx context.Context, prefix, from string, most int, at store.Revision,
 	take func(store.Part) (more bool),
 ) error {
 	for {
 		var part store.Part
-		err := s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) (err error) {
+		err := inv.ask(ctx, "list "+prefix, inv.reading(prefix), func(ctx context.Context, st store.Store) (err error) {
 			part, err = st.ListPart(ctx, prefix, from, most, at)
 			return err
 		})
@@ -249,22 +249,22 @@ func (s *Session) parts(ctx context.Context, prefix, from string, most int, at s
 	}
 }
 
-func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev store.Revision, err error) {
-	err = s.ask(ctx, what, s.writing(txn), func(ctx context.Context, st store.Store) error {
+func (inv *Invocation) commit(ctx context.Context, what string, txn store.Txn) (rev store.Revision, err error) {
+	err = inv.ask(ctx, what, inv.writing(txn), func(ctx context.Context, st store.Store) error {
 		rev, err = st.Commit(ctx, txn)
 		return err
 	})
-	if s.api != nil {
-		s.api.wrote = rev
+	if inv.api != nil {
+		inv.api.wrote = rev
 	}
 	return rev, err
 }
 
 // note prints a message besides the result.
-func (s *Session) note(format string, args ...any) {
-	fmt.Fprintln(s.env.Stderr, fmt.Sprintf(format, args...)) // so that vet checks the arguments of callers
+func (inv *Invocation) note(format string, args ...any) {
+	fmt.Fprintln(inv.env.Stderr, fmt.Sprintf(format, args...)) // so that vet checks the arguments of callers
 }
 
-func (s *Session) warn(format string, args ...any) {
-	s.note("%s %s", s.aside().Notice("warning:"), fmt.Sprintf(format, args...))
+func (inv *Invocation) warn(format string, args ...any) {
+	inv.note("%s %s", inv.aside().Notice("warning:"), fmt.Sprintf(format, args...))
 }

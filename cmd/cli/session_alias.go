@@ -1,0 +1,4 @@
+package cli
+
+// Session is Invocation, for the files that other branches change now.
+type Session = Invocation
