@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 
@@ -196,7 +197,7 @@ func failureOf(status int, data []byte) *failure {
 	var e envelope
 	if err := json.Unmarshal(data, &e); err != nil || e.Error == "" {
 		const some = 200
-		return &failure{code: status, text: fmt.Sprintf("%s: %.*s", http.StatusText(status), some, data)}
+		return &failure{code: status, text: http.StatusText(status) + ": " + clip.Marked(string(data), some)}
 	}
 	return &failure{code: status, text: e.Error}
 }
