@@ -139,9 +139,9 @@ type withoutProfiles struct {
 
 // describe is what LXD is to make of a request.
 func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, error) {
-	s, wrong := readSettings(req.Template.Settings)
-	if wrong != nil {
-		return nil, errors.Join(wrong...)
+	s, err := p.readSettings(req.Template.Settings)
+	if err != nil {
+		return nil, err
 	}
 	b := req.Bootstrap
 	config := map[string]string{
@@ -181,18 +181,11 @@ func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, err
 	case n.Managed != "":
 		devices["eth0"] = map[string]string{"type": "nic", "network": n.Managed, "name": "eth0"}
 	}
-	image, profiles := s.Image, s.Profiles
-	if image == "" {
-		image = p.image
-	}
-	if profiles == nil {
-		profiles = p.profiles
-	}
 	post := instancesPost{
-		Name: nameOf(b.Instance), Type: "container", Source: sourceOf(image), Profiles: profiles, Config: config,
+		Name: nameOf(b.Instance), Type: "container", Source: sourceOf(s.Image), Profiles: s.Profiles, Config: config,
 		Devices: devices,
 	}
-	if profiles != nil && len(profiles) == 0 {
+	if s.Profiles != nil && len(s.Profiles) == 0 {
 		return withoutProfiles{post, []string{}}, nil
 	}
 	return post, nil
