@@ -82,6 +82,7 @@ type operation struct {
 	Code        int                 `json:"status_code"`
 	Resources   map[string][]string `json:"resources"`
 	Err         string              `json:"err"`
+	ErrCode     int                 `json:"err_code"` // 0 in LXD 5.0
 }
 
 // request is one request.
@@ -136,7 +137,7 @@ func (c *client) await(ctx context.Context, path string) error {
 		return err
 	}
 	if op.Err != "" || op.Code >= http.StatusBadRequest {
-		return &failure{code: op.Code, text: op.Err, operation: true}
+		return &failure{code: op.ErrCode, text: op.Err}
 	}
 	return nil
 }

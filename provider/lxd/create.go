@@ -51,7 +51,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 		return err
 	})
 	if err != nil {
-		return provider.Machine{}, fmt.Errorf("create machine %s: %w", b.Instance, p.meaning(err, req.Zone))
+		return provider.Machine{}, fmt.Errorf("create machine %s: %w", b.Instance, p.kindOf(err, req.Zone))
 	}
 	return m, nil
 }
@@ -78,7 +78,7 @@ func (p *Provider) createOnce(ctx context.Context, req provider.CreateRequest) (
 		return nil, err
 	}
 	if !ok {
-		if err := p.make(ctx, req); err != nil && !says(err, taken) {
+		if err := p.make(ctx, req); err != nil && !hasMeaning(err, taken) {
 			return nil, err
 		}
 		if c, ok, err = p.look(ctx, name); err != nil {
@@ -117,7 +117,7 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) error {
 		_, err := p.client.call(ctx, request{
 			method: http.MethodPost, path: "/1.0/instances", query: query, body: body,
 		}, nil)
-		return err
+		return ofTemplate(err)
 	})
 }
 
@@ -242,7 +242,7 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 		if err == nil {
 			return p.startUp(ctx, now)
 		}
-		if !changed(err) {
+		if !hasMeaning(err, changed) {
 			return c, err
 		}
 		if c, err = p.again(ctx, c); err != nil {
@@ -263,7 +263,7 @@ func (p *Provider) discard(ctx context.Context, c *container) error {
 			err = p.remove(ctx, c.Name)
 		}
 	}
-	if changed(err) || says(err, running) {
+	if hasMeaning(err, changed) || hasMeaning(err, running) {
 		return nil // another call goes on with it, and so does ours
 	}
 	return gone(err)
@@ -307,7 +307,7 @@ func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) 
 			},
 		}
 		err := retry(ctx, func() error { return p.pushOne(ctx, r) })
-		if err != nil && !(f.kind == "directory" && says(err, []string{"file exists", "already exists"})) {
+		if err != nil && !(f.kind == "directory" && hasMeaning(err, taken)) {
 			return fmt.Errorf("write bootstrap document: %w", err)
 		}
 	}
