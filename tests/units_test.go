@@ -48,4 +48,13 @@ func TestUnitsEndNothingBeside(t *testing.T) {
 			}
 		}
 	}
+	settings, err := os.ReadFile("../packaging/agent.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"LEASEHOLD_FAREWELL=restart", "LEASEHOLD_KEEP_WORKLOAD=true"} {
+		if !strings.Contains("\n"+string(settings), "\n"+line+"\n") {
+			t.Errorf("agent.env lacks %s: a restart of the agent would end the workload", line)
+		}
+	}
 }
