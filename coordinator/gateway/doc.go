@@ -5,7 +5,8 @@
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them
 //	session.go       one stream, from hello to end
-//	alive.go         its key in etcd: begun, changed and put back, with a new lease
+//	registration.go  whether the stream is accepted, and its first write
+//	alive.go         its key in etcd: changed, and put back with a new lease
 //	state_writer.go  states of many streams in one transaction
 //	report.go        reports: renewal of the lease, and what is persisted
 //	report_writer.go reports of many agents in one transaction
