@@ -115,12 +115,12 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 	if s.missing.Load() || s.g.wrongShard.Load() {
 		return // without a record nothing may be written; once it is back, a report writes the state
 	}
-	if s.exchange.acquire(ctx) != nil {
+	if s.exchange.Acquire(ctx, 1) != nil {
 		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state",
 			string(state))
 		return
 	}
-	defer s.exchange.release()
+	defer s.exchange.Release(1)
 	looked := false
 	err := retryConflicts(ctx, func() error {
 		f, enough := s.known()
@@ -159,23 +159,23 @@ func (s *session) becomeOverdue() {
 	if s.ctx.Err() != nil || s.closing() != nil {
 		return
 	}
-	if !s.g.states.tryAcquire() {
+	if !s.g.states.TryAcquire(1) {
 		s.overdue.Reset(stateAgain + rand.N(stateAgain))
 		return
 	}
 	if !s.g.goDo(func(ctx context.Context) {
-		defer s.g.states.release()
-		if s.exchange.acquire(ctx) != nil {
+		defer s.g.states.Release(1)
+		if s.exchange.Acquire(ctx, 1) != nil {
 			return
 		}
 		late := time.Since(s.accepted) >= s.overdueAfter() && s.state == store.StreamOpen
-		s.exchange.release()
+		s.exchange.Release(1)
 		if late {
 			s.g.deps.Logger.Info("report overdue", "instance", s.instance, "epoch", s.epoch)
 			s.setState(ctx, store.StreamOverdue, "", "no report for "+s.overdueAfter().String())
 		}
 	}) {
-		s.g.states.release()
+		s.g.states.Release(1)
 	}
 }
 
@@ -185,10 +185,10 @@ func (s *session) lost(why string) {
 	s.g.spawn(func() {
 		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
 		defer end()
-		if s.g.states.acquire(waiting) != nil {
+		if s.g.states.Acquire(waiting, 1) != nil {
 			return // the end of its lease shows it
 		}
-		defer s.g.states.release()
+		defer s.g.states.Release(1)
 		ctx, cancel := context.WithTimeout(s.g.life, 2*callTimeout)
 		defer cancel()
 		s.setState(ctx, store.StreamLost, "", why)
@@ -197,13 +197,13 @@ func (s *session) lost(why string) {
 
 // recheck restores or rewrites the key, unless etcd has it as it was written.
 func (s *session) recheck(ctx context.Context) {
-	if s.exchange.acquire(ctx) != nil {
+	if s.exchange.Acquire(ctx, 1) != nil {
 		return
 	}
 	f, err := s.read(ctx)
 	wrote := s.wrote
 	same := err == nil && f.alive.Present() && f.alive.Modified == wrote
-	s.exchange.release()
+	s.exchange.Release(1)
 	if !same {
 		s.restore(ctx, wrote)
 	}
@@ -211,10 +211,10 @@ func (s *session) recheck(ctx context.Context) {
 
 // restore writes the key again after it was deleted under the open stream (DET-17).
 func (s *session) restore(ctx context.Context, seen store.Revision) {
-	if s.exchange.acquire(ctx) != nil {
+	if s.exchange.Acquire(ctx, 1) != nil {
 		return
 	}
-	defer s.exchange.release()
+	defer s.exchange.Release(1)
 	if s.wrote > seen {
 		return // a report has done it
 	}

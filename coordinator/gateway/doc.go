@@ -21,7 +21,6 @@
 //	codec.go         decoding messages
 //	violations.go    what happens to an agent that breaks the protocol
 //	send_timeout.go  agents that do not read; call_timeout.go: timeouts of exchanges with etcd
-//	semaphore.go     a lock whose wait ends with a context
 //	unwanted.go      agents without a record, and second boots
 //
 // What a client can take is bounded by coordinator/guard.

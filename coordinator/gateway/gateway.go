@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -95,9 +96,9 @@ type Gateway struct {
 	clients     *guard.Clients
 	refusals    *guard.Refusals
 	undelivered undelivered
-	restores    chan struct{}
-	states      semaphore // stream states being written
-	strayLock   semaphore
+	restores    *semaphore.Weighted // keys and records being looked at again
+	states      *semaphore.Weighted // stream states being written
+	strayLock   *semaphore.Weighted // a lock
 	strayPace   *rate.Limiter
 	wrongShard  atomic.Bool      // see isWrongShard
 	admission   *guard.Admission // sessions that begin, and agents that join
@@ -134,7 +135,8 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{},
 		unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce), states: make(semaphore, statesAtOnce), strayLock: make(semaphore, 1),
+		restores: semaphore.NewWeighted(restoresAtOnce), states: semaphore.NewWeighted(statesAtOnce),
+		strayLock: semaphore.NewWeighted(1),
 		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}

@@ -58,10 +58,10 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	limit := s.g.timeouts.begin(ctx, callTimeout)
 	defer s.g.timeouts.end(limit)
 	ctx = limit.ctx
-	if err := s.exchange.acquire(ctx); err != nil { // the session is not shared yet
+	if err := s.exchange.Acquire(ctx, 1); err != nil { // the session is not shared yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
-	defer s.exchange.release()
+	defer s.exchange.Release(1)
 	var refusal *protocol.Refused
 	var end *retired
 	looked := false

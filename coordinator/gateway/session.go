@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -67,10 +68,10 @@ type session struct {
 
 	// exchange is held during each exchange with the store, so that what a session writes is
 	// written in order. Waiting for it takes no longer than waiting for the store itself.
-	exchange   semaphore
-	asked      bool           // whether a write of alive was ever sent
-	opened     store.Revision // when alive was first written
-	wrote      store.Revision // when alive was last written
+	exchange   *semaphore.Weighted // a lock whose wait ends with a context
+	asked      bool                // whether a write of alive was ever sent
+	opened     store.Revision      // when alive was first written
+	wrote      store.Revision      // when alive was last written
 	lease      store.Lease
 	state      store.StreamState
 	interval   time.Duration
@@ -102,7 +103,7 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 		g: g, stream: timedStream{agentStream: stream, timers: &g.timers}, ctx: stream.Context(), cancel: end,
 		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
 		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(),
-		exchange: make(semaphore, 1),
+		exchange: semaphore.NewWeighted(1),
 	}
 	s.mu.Lock()
 	s.rate.Init()
@@ -362,11 +363,11 @@ func (s *session) wroteAt() store.Revision {
 }
 
 func (s *session) welcome() error {
-	if err := s.exchange.acquire(s.ctx); err != nil {
+	if err := s.exchange.Acquire(s.ctx, 1); err != nil {
 		return err
 	}
 	lease := s.lease.ID
-	s.exchange.release()
+	s.exchange.Release(1)
 	// Before the shard's settings are known, send no reconnect times: the agent has the times of its
 	// bootstrap document or its last welcome. A leader relies on the times that agents have when it
 	// gives them time to return (SAFE-1).

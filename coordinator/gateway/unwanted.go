@@ -127,19 +127,19 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
 		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), lease)},
 	})
-	if errors.Is(err, store.ErrLeaseGone) && g.strayLock.acquire(ctx) == nil {
+	if errors.Is(err, store.ErrLeaseGone) && g.strayLock.Acquire(ctx, 1) == nil {
 		g.strayOn = store.Lease{} // it was revoked
-		g.strayLock.release()
+		g.strayLock.Release(1)
 	}
 	return err
 }
 
 // strayLease returns a lease for strays that are noted now.
 func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
-	if err := g.strayLock.acquire(ctx); err != nil {
+	if err := g.strayLock.Acquire(ctx, 1); err != nil {
 		return 0, err
 	}
-	defer g.strayLock.release()
+	defer g.strayLock.Release(1)
 	if g.strayOn.ID != 0 && time.Since(g.strayOn.From) < strayLeaseFor {
 		return g.strayOn.ID, nil
 	}
