@@ -233,8 +233,8 @@ func (g *Gateway) ShortestLease() (shortest time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.sessions {
-		if ttl := time.Duration(s.leased.Load()); ttl > 0 && (shortest == 0 || ttl < shortest) {
-			shortest = ttl
+		if shortest == 0 || s.ttl < shortest {
+			shortest = s.ttl
 		}
 	}
 	return shortest
@@ -284,29 +284,11 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 		return nil, g.recordNoHello(stream.Context(), err)
 	}
 	s := newSession(g, stream, end, hello)
-	if refusal := s.prove(); refusal != nil {
+	if refusal := s.register(stream.Context()); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		g.delayRefusal(s.ctx)
-		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
-	}
-	if refusal := s.refuseHello(); refusal != nil {
-		g.deps.Meter.StreamRefused(refusal.GetRefused().GetReason().String())
-		return nil, s.stream.Send(refusal)
-	}
-	if s.spoken == 0 {
-		refusal := s.leaveAlone(stream.Context())
-		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
-	}
-	if refusal := s.open(stream.Context()); refusal != nil {
-		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(),
+		g.deps.Logger.Debug("agent refused", "instance", s.instance, "reason", refusal.GetReason().String(),
 			"why", refusal.GetMessage())
-		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
-	}
-	if !g.admit(s) {
-		g.deps.Meter.StreamRefused(protocol.Refused_UNAVAILABLE.String())
-		return nil, s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
+		return nil, s.stream.Send(refusedMessage(refusal))
 	}
 	// what changed before we were listed among the sessions
 	g.deps.Cache.View(func(c *cache.Content) { g.check(c, s) })

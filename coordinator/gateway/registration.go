@@ -14,9 +14,33 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// open registers the session, or returns the refusal.
+// register makes s the session of its instance, or returns the refusal. The session is not shared
+// before that: only the goroutine that begins it has it.
+func (s *session) register(ctx context.Context) *protocol.Refused {
+	if refusal := s.prove(); refusal != nil {
+		s.g.delayRefusal(s.ctx)
+		return refusal
+	}
+	if refusal := s.refuseHello(); refusal != nil {
+		return refusal
+	}
+	if s.spoken == 0 {
+		return s.leaveAlone(ctx)
+	}
+	if refusal := s.open(ctx); refusal != nil {
+		return refusal
+	}
+	if !s.g.admit(s) {
+		return unavailable(leavesText)
+	}
+	return nil
+}
+
+const leavesText = "this replica stops: go to another"
+
+// open writes that the stream is open, or returns the refusal.
 func (s *session) open(ctx context.Context) *protocol.Refused {
-	if refusal := s.register(ctx, func(ctx context.Context, f found) error {
+	if refusal := s.writeFirst(ctx, func(ctx context.Context, f found) error {
 		lease, err := s.leaseFor(ctx, f)
 		if err != nil {
 			return err
@@ -32,19 +56,10 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	return nil
 }
 
-// register writes the agent's alive key if that is allowed, or returns the refusal.
-func (s *session) register(ctx context.Context, write func(ctx context.Context, f found) error) *protocol.Refused {
-	if s.hello.GetShard() != s.g.cfg.ShardID {
-		return &protocol.Refused{
-			Reason:  protocol.Refused_WRONG_SHARD,
-			Message: "this replica serves shard " + s.g.cfg.ShardID,
-		}
-	}
-	if s.g.leaving() {
-		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
-	}
-	if s.g.wrongShard.Load() {
-		return s.unknown(errNoShard)
+// writeFirst writes the agent's alive key if that is allowed, or returns the refusal.
+func (s *session) writeFirst(ctx context.Context, write func(ctx context.Context, f found) error) *protocol.Refused {
+	if refusal := s.refuseUnread(); refusal != nil {
+		return refusal
 	}
 	leave, err := s.g.letIn(ctx, s.patience())
 	var many *guard.Crowded
@@ -52,18 +67,49 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	case errors.As(err, &many):
 		return many.Refused()
 	case err != nil:
-		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
+		return unavailable(err.Error())
 	}
 	defer leave()
 	limit := s.g.timeouts.begin(ctx, callTimeout)
 	defer s.g.timeouts.end(limit)
 	ctx = limit.ctx
-	if err := s.exchange.Acquire(ctx, 1); err != nil { // the session is not shared yet
-		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
+	if err := s.exchange.Acquire(ctx, 1); err != nil {
+		return unavailable(err.Error())
 	}
 	defer s.exchange.Release(1)
-	var refusal *protocol.Refused
-	var end *retired
+	refusal, err := s.tryWrite(ctx, write)
+	if err != nil {
+		return s.writeFailed(ctx, err)
+	}
+	return refusal
+}
+
+// refuseUnread returns the refusal of an agent that needs no look at its record; nil: none.
+func (s *session) refuseUnread() *protocol.Refused {
+	switch {
+	case s.hello.GetShard() != s.g.cfg.ShardID:
+		return &protocol.Refused{
+			Reason:  protocol.Refused_WRONG_SHARD,
+			Message: "this replica serves shard " + s.g.cfg.ShardID,
+		}
+	case s.g.leaving():
+		return unavailable(leavesText)
+	case s.g.wrongShard.Load():
+		return s.unknown(errNoShard)
+	}
+	return nil
+}
+
+func unavailable(why string) *protocol.Refused {
+	return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: why}
+}
+
+// tryWrite writes with what the cache shows of the instance, and again with what etcd has if that
+// was too old. It returns the refusal if the record and the alive key allow no stream. The caller
+// must hold s.exchange.
+func (s *session) tryWrite(
+	ctx context.Context, write func(ctx context.Context, f found) error,
+) (refusal *protocol.Refused, err error) {
 	looked := false
 	err = retryConflicts(ctx, func() error {
 		f, enough := s.known()
@@ -83,15 +129,25 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 			}
 			return nil
 		}
-		if id := f.instance.Record.ID; id == s.instance {
-			s.instance = id // once in memory: the cache has it, too
-		}
-		s.want(f.instance, true) // a drill names a stream that is open
-		spec := f.instance.Record.Spec.Report
-		s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
-		s.leased.Store(int64(s.ttl))
+		s.follow(f.instance)
 		return write(ctx, f)
 	})
+	return refusal, err
+}
+
+// follow takes over from the record what the session needs.
+func (s *session) follow(record store.Versioned[store.Instance]) {
+	if id := record.Record.ID; id == s.instance {
+		s.instance = id // once in memory: the cache has it, too
+	}
+	s.want(record, true) // a drill names a stream that is open
+	spec := record.Record.Spec.Report
+	s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
+}
+
+// writeFailed returns the refusal of an agent whose registration failed.
+func (s *session) writeFailed(ctx context.Context, err error) *protocol.Refused {
+	var end *retired
 	switch {
 	case errors.As(err, &end):
 		s.noteStopped(ctx, end)
@@ -101,15 +157,12 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 			s.g.noteStray(ctx, s)
 		}
 		return s.unknown(err)
-	case errors.Is(err, errSpoiled):
-		s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
-		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
-	case err != nil:
-		s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
-		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "etcd: " + err.Error()}
-	default:
-		return refusal
 	}
+	s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
+	if errors.Is(err, errSpoiled) {
+		return unavailable(err.Error())
+	}
+	return unavailable("etcd: " + err.Error())
 }
 
 // patience returns how long the agent can wait for its admission. An agent of the previous release
