@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -88,6 +89,10 @@ func (s *session) writeFirst(ctx context.Context, write func(ctx context.Context
 func (s *session) refuseUnread() *protocol.Refused {
 	switch {
 	case s.hello.GetShard() != s.g.cfg.ShardID:
+		s.g.refusals.Add(guard.Refusal{
+			Rule: "DET-18", What: "stream refused", Why: "it is of another shard", Address: s.from(), Claimed: s.instance,
+			Proved: s.proof.peer != nil, Detail: "it says " + strconv.QuoteToASCII(s.hello.GetShard()),
+		})
 		return &protocol.Refused{
 			Reason:  protocol.Refused_WRONG_SHARD,
 			Message: "this replica serves shard " + s.g.cfg.ShardID,

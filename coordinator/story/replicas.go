@@ -52,6 +52,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		here = append(here, r.Record)
 	}
 	found = append(found, AuthorityProblems(here, now)...)
+	found = append(found, refusedProblems(here, now)...)
 	for _, r := range down(st, now) {
 		found.addf(r.ID, Advise("start it again; one that is gone for good is forgotten after a day"),
 			"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
@@ -79,6 +80,49 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
+	}
+	return found
+}
+
+// refusedProblems returns one problem for each reason for which agents are refused, at the replica
+// that refused one last: an agent tries all of them.
+func refusedProblems(here []store.Replica, now time.Time) []Problem {
+	type refusal struct {
+		store.Refused
+		replica string
+	}
+	var last []refusal
+	for _, r := range here {
+		for _, f := range r.Refused {
+			if now.Sub(f.At) >= store.RefusedFor+time.Minute { // it is noted to the minute
+				continue
+			}
+			i := slices.IndexFunc(last, func(other refusal) bool { return other.What == f.What && other.Why == f.Why })
+			switch {
+			case i < 0:
+				last = append(last, refusal{f, r.ID})
+			case last[i].At.Before(f.At):
+				last[i] = refusal{f, r.ID}
+			}
+		}
+	}
+	var found []Problem
+	for _, f := range last {
+		p := Problem{
+			About: f.replica, Rule: f.Rule,
+			What:     fmt.Sprintf("%s: %s", reason.OneLine(f.What), reason.OneLine(f.Why)),
+			Remedies: Run("leasehold explain " + f.Instance),
+		}
+		who := f.Instance
+		if !f.Proved {
+			who = "one that calls itself " + who
+		}
+		p.What += fmt.Sprintf("; the last was %s, from %s, %s ago", reason.OneLine(who), reason.OneLine(f.From),
+			reason.Age(now, f.At))
+		if f.Detail != "" {
+			p.What += fmt.Sprintf(" (%.200s)", reason.OneLine(f.Detail))
+		}
+		found = append(found, p)
 	}
 	return found
 }
