@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	forgetPart  = 1_000           // entries that one request reads
-	forgetFor   = servedEvery / 4 // notes of later leaders wait meanwhile
-	forgetPause = 5 * time.Minute // after a failure
+	forgetPart  = 1_000                 // entries that one request reads
+	forgetFor   = store.ServedEvery / 4 // notes of later leaders wait meanwhile
+	forgetPause = 5 * time.Minute       // after a failure
 )
 
 // errOlder means that etcd was restored since its revision was last asked for.
@@ -82,7 +82,7 @@ func (s *serving) forgetEntries(ctx context.Context) {
 
 // forgetPart does so for the next part of the journal. After an error the same part is next.
 func (s *serving) forgetPart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
+	ctx, cancel := context.WithTimeout(ctx, store.ServedEvery/2)
 	defer cancel()
 	f := &s.forgetting
 	// each part at the newest revision: what is overdue does not change, and a pass may take long

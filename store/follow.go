@@ -28,7 +28,7 @@ type Follower interface {
 
 // Reasons for an interruption that the watch itself does not give.
 var (
-	errSilent = fmt.Errorf("watch was silent for %s: %w", watchSilence, ErrUnavailable)
+	errSilent = fmt.Errorf("watch was silent for %s: %w", WatchSilence, ErrUnavailable)
 	errEnded  = fmt.Errorf("watch ended: %w", ErrUnavailable)
 )
 
@@ -110,7 +110,7 @@ func Changes(ctx context.Context, s Store, prefix string, from Revision, apply f
 
 // eachBatch hands over what a watch delivers, until that fails.
 func eachBatch(batches <-chan Batch, apply func(Batch) error) error {
-	silence := time.NewTimer(watchSilence)
+	silence := time.NewTimer(WatchSilence)
 	defer silence.Stop()
 	for {
 		b, err := nextBatch(batches, silence)
@@ -120,7 +120,7 @@ func eachBatch(batches <-chan Batch, apply func(Batch) error) error {
 		if err != nil {
 			return err
 		}
-		silence.Reset(watchSilence) // the time that apply took is not the watch's silence
+		silence.Reset(WatchSilence) // the time that apply took is not the watch's silence
 	}
 }
 

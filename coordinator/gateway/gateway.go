@@ -56,13 +56,13 @@ type Deps struct {
 
 // The gateway's own times.
 const (
-	persistEvery   = time.Minute        // DET-16, and less often
-	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
-	maxOldNews     = 400                // bounds reports without news per second
-	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine still is no orphan
-	conflictEvery  = 10 * time.Minute   // how often the journal repeats that a second boot keeps trying
-	callTimeout    = 5 * time.Second    // one exchange with the store
-	partingTime    = 2 * time.Second    // for agents to learn that this replica stops
+	persistEvery   = time.Minute            // DET-16, and less often
+	loadEvery      = 30 * time.Second       // DET-16, of a group whose size follows its load
+	maxOldNews     = 400                    // bounds reports without news per second
+	strayTTL       = 7 * 24 * time.Hour     // also of an agent that falls silent: its machine still is no orphan
+	conflictEvery  = 10 * time.Minute       // how often the journal repeats that a second boot keeps trying
+	callTimeout    = protocol.AnswerTimeout // one exchange with the store: an agent waits no longer for a welcome
+	partingTime    = 2 * time.Second        // for agents to learn that this replica stops
 	restoresAtOnce = 64
 	// bounds state writes when many streams are late, on time again, or lost
 	statesAtOnce = 64

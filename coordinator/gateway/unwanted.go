@@ -22,10 +22,10 @@ const (
 	maxClaimed    = 200_000 // those with a claim: they are our machines, and all records may be lost
 	strayRate     = 500     // per second; the others are noted when they return
 	strayBurst    = 1000
-	strayAgain    = 24 * time.Hour // interval at which one is noted again, on a lease that lasts longer
-	strayLeaseFor = time.Hour      // strays of this much time share a lease
-	maxConflicts  = 1000           // within conflictEvery
-	maxUnnoted    = 100_000        // agents that are counted, at 100 bytes each
+	strayAgain    = strayTTL / 7 // interval at which one is noted again, on a lease that lasts longer
+	strayLeaseFor = time.Hour    // strays of this much time share a lease
+	maxConflicts  = 1000         // within conflictEvery
+	maxUnnoted    = 100_000      // agents that are counted, at 100 bytes each
 	unnotedFor    = 10 * time.Minute
 )
 

@@ -63,7 +63,7 @@ func (c Config) withDefaults() Config {
 		c.Replicas = 2
 	}
 	if c.SessionTTL <= 0 {
-		c.SessionTTL = 3 * time.Second
+		c.SessionTTL = store.DefaultSessionTTL
 	}
 	if len(c.Providers) == 0 {
 		c.Providers = []Provider{{Name: "cloud"}}

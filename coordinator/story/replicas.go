@@ -12,7 +12,7 @@ import (
 
 const (
 	// servedLate is the age from which the leader's last note is late: three are missing.
-	servedLate = 35 * time.Second
+	servedLate = 3*store.ServedEvery + 5*time.Second
 	// clockAhead is how far in the future a note may be.
 	clockAhead = time.Second
 	// slowWrite is the duration from which a small write to etcd counts as slow.
@@ -33,7 +33,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		case age >= servedLate:
 			found.addf(st.Leader.Record.Replica,
 				Advise("check the leader's host, etcd's disks, and whether the clocks agree"),
-				"it leads and has not noted for %s that it works, which it does every 10s", reason.Span(age))
+				"it leads and has not noted for %s that it works, which it does every %s", reason.Span(age), store.ServedEvery)
 		case age <= -clockAhead:
 			found.addf(served.Replica, Advise("set the clocks by NTP, of this machine and of the coordinators"),
 				"its clock is ahead of this machine's by %s: times and ages are wrong by as much", reason.Span(-age))
