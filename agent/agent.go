@@ -46,8 +46,8 @@ type Config struct {
 	Source        netip.Addr    // local address for streams; none: the kernel's choice
 	AnswerTimeout time.Duration // time for a replica to welcome; 0: protocol.AnswerTimeout
 	// GoesDown reports whether the instance does not come back: its machine goes down, or becomes
-	// another instance. It is asked when an agent with FarewellRestart is terminated, which then says
-	// goodbye and ends its workload as with FarewellShutdown. nil: not known.
+	// another instance. It is asked when an agent with FarewellRestart is terminated, which then
+	// says goodbye and ends its workload as with FarewellShutdown. nil: not known.
 	GoesDown func() bool
 	// Acknowledged is called at the first acknowledged report of an agent on trial, after which Run
 	// returns ErrTrialOver; nil: the agent is not on trial.

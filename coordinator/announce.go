@@ -183,13 +183,13 @@ func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 // Interrupted is ignored: the record has not changed.
 func (ownRecord) Interrupted(error) {}
 
-// countEvery is how often agents that are not noted, of another version, or refused are counted, and
-// parts of the server that ended.
+// countEvery is how often agents that are not noted, of another version, or refused are counted,
+// and parts of the server that ended.
 const countEvery = 10 * time.Second
 
 // keepAnnouncing publishes disturbances, the trusted authorities, a clock that is off, parts of the
-// server that ended, the numbers of agents without a note or with another version, and refusals, with
-// at most one write a second.
+// server that ended, the numbers of agents without a note or with another version, and refusals,
+// with at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()

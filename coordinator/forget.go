@@ -48,8 +48,8 @@ func (s *serving) forgetEntries(ctx context.Context) {
 		f.before, f.kind, f.from, f.ended = before, 0, "", map[store.LeaseID]bool{0: true}
 	}
 	for {
-		// The marks are gone if etcd has another past since the pass began, and longer retention makes
-		// less overdue: then its revision proves nothing.
+		// The marks are gone if etcd has another past since the pass began, and longer retention
+		// makes less overdue: then its revision proves nothing.
 		if before, due := s.journal.due(s.t.r.journal.lasts()); !due || before < f.before {
 			s.forgetting = forgetting{}
 			return

@@ -12,8 +12,9 @@ import (
 // Follower receives what a prefix holds and how it changes. Its methods are called one at a time,
 // in the store's order.
 type Follower interface {
-	// Part passes a part of a listing at one revision. All its parts together are ordered by key, and
-	// hold no key twice. A listing counts from Reset on, and is void if Interrupted comes first.
+	// Part passes a part of a listing at one revision. All its parts together are ordered by key,
+	// and hold no key twice. A listing counts from Reset on, and is void if Interrupted comes
+	// first.
 	Part([]KV)
 	// Reset ends a listing: the parts since the last interruption, or since the beginning, are all
 	// keys at that revision. They replace all that the follower had before.

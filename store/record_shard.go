@@ -149,8 +149,8 @@ type Served struct {
 	// Past is no later than At, and was past then even if that leader's clock was ahead. Zero: not
 	// known.
 	Past time.Time `json:"past,omitzero"`
-	// Claimed was past then if a leader's clock was right at the beginning of Even, the time in which
-	// leaders have worked since.
+	// Claimed was past then if a leader's clock was right at the beginning of Even, the time in
+	// which leaders have worked since.
 	Claimed time.Time `json:"claimed,omitzero"`
 	Even    Duration  `json:"even,omitempty"`
 	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is

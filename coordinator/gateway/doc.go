@@ -28,20 +28,21 @@
 // # Goroutines and locks
 //
 // An agent's stream has one goroutine of its own, gRPC's, which reads its messages and answers them
-// (session.serve). It holds session.mu while it handles one. Everything else reaches the agent through
-// the session's outbox, which a few senders for all sessions empty (senders.run): a sender takes
-// session.mu, or leaves the outbox to the goroutine that has it.
+// (session.serve). It holds session.mu while it handles one. Everything else reaches the agent
+// through the session's outbox, which a few senders for all sessions empty (senders.run): a sender
+// takes session.mu, or leaves the outbox to the goroutine that has it.
 //
-// On other goroutines, for which the gateway waits when it ends (Gateway.spawn), run the write that a
-// report is overdue (becomeOverdue) or the stream lost (lost), looks at etcd after the cache showed
-// something unexpected (restore, recheck, judge), and the writes of reports, in batches for many
-// sessions (reportWriter). They never take session.mu.
+// On other goroutines, for which the gateway waits when it ends (Gateway.spawn), run the write that
+// a report is overdue (becomeOverdue) or the stream lost (lost), looks at etcd after the cache
+// showed something unexpected (restore, recheck, judge), and the writes of reports, in batches for
+// many sessions (reportWriter). They never take session.mu.
 //
-// What exchanges something with etcd about alive/<id>, its lease or the record holds session.exchange,
-// so that a session's writes are in order. Locks are taken in this order, those in brackets one at a
-// time:
+// What exchanges something with etcd about alive/<id>, its lease or the record holds
+// session.exchange, so that a session's writes are in order. Locks are taken in this order, those
+// in brackets one at a time:
 //
-//	session.mu → session.exchange → (wanted.mu, outbox.mu, reportWriter.mu) → senders.mu → Gateway.mu → seen
+//	session.mu → session.exchange → (wanted.mu, outbox.mu, reportWriter.mu)
+//	→ senders.mu → Gateway.mu → session.seen
 //
 // The cache calls the watcher, which only sets flags and topics: it waits for no session.
 //

@@ -61,7 +61,8 @@ func TestHelloOfAnotherShardIsRefused(t *testing.T) {
 		if w.alive("web-0").Present() {
 			t.Error("it got a lease")
 		}
-		if got := r.Refusals().Recent(); len(got) != 1 || got[0].Instance != "web-0" || got[0].Why != "it is of another shard" {
+		got := r.Refusals().Recent()
+		if len(got) != 1 || got[0].Instance != "web-0" || got[0].Why != "it is of another shard" {
 			t.Errorf("the operator sees %+v", got)
 		}
 	})

@@ -27,8 +27,8 @@ func SecuredOptions() []grpc.ServerOption {
 	return append(ServerOptions(), grpc.ReadBufferSize(0), grpc.HeaderTableSize(0))
 }
 
-// ServerOptions are the options that an agents' server must have: they detect silence (DET-3), and limit what one
-// agent can use (SEC-5).
+// ServerOptions are the options that an agents' server must have: they detect silence (DET-3), and
+// limit what one agent can use (SEC-5).
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: protocol.PingAfter, Timeout: protocol.PongTimeout}),

@@ -77,15 +77,15 @@ type session struct {
 	persisted  time.Time    // when that was
 	recalled   bool         // what was persisted before this session
 
-	// The report writer's: the pending report under its own lock, and what it keeps between an agent's
-	// reports, which it writes one after another.
+	// The report writer's: the pending report under its own lock, and what it keeps between an
+	// agent's reports, which it writes one after another.
 	unwrittenReport pendingReport
 	workload        *store.WorkloadExit // of the report that was written last
 	outputKept      time.Time           // when a workload's last output went into the journal
 
-	// exchange is held during each exchange with the store, so that what a session writes is written
-	// in order. Waiting for it takes no longer than waiting for the store itself. It may be taken
-	// while mu is held, and never the other way round.
+	// exchange is held during each exchange with the store, so that what a session writes is
+	// written in order. Waiting for it takes no longer than waiting for the store itself. It may be
+	// taken while mu is held, and never the other way round.
 	exchange   *semaphore.Weighted // a lock whose wait ends with a context
 	asked      bool                // whether a write of alive was ever sent
 	opened     store.Revision      // when alive was first written
@@ -375,9 +375,9 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.exchange.Release(1)
-	// Before the shard's settings are known, send no reconnect times: the agent has the times of its
-	// bootstrap document or its last welcome. A leader relies on the times that agents have when it
-	// gives them time to return (SAFE-1).
+	// Before the shard's settings are known, send no reconnect times: the agent has the times of
+	// its bootstrap document or its last welcome. A leader relies on the times that agents have
+	// when it gives them time to return (SAFE-1).
 	var least, most *durationpb.Duration
 	if settings, known := s.g.known(); known {
 		least, most = durationpb.New(settings.ReconnectMin.D()), durationpb.New(settings.ReconnectMax.D())

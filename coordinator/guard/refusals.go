@@ -144,8 +144,8 @@ func (r *Refusals) remember(why refusalKind, f Refusal) {
 	}
 }
 
-// Recent returns what was refused lately to clients that name an instance: the last refusal for each
-// reason, the newest first. What no name comes with is in the journal alone: port scans, say.
+// Recent returns what was refused lately to clients that name an instance: the last refusal for
+// each reason, the newest first. What no name comes with is in the journal alone: port scans, say.
 func (r *Refusals) Recent() []store.Refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()

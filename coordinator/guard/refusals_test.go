@@ -167,7 +167,7 @@ func TestRecentRefusals(t *testing.T) {
 		if len(got) != 1 || got[0].Instance != "web-0" || got[0].From != want.Address || got[0].Why != want.Why {
 			t.Fatalf("refusals %+v", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		r.Add(tried("10.0.0.9:4", "web-2"))
 		if got := r.Recent(); len(got) != 1 || got[0].Instance != "web-2" {
 			t.Errorf("a minute later: %+v", got)
@@ -180,7 +180,7 @@ func TestRecentRefusals(t *testing.T) {
 		if got := r.Recent(); len(got) != store.MaxRefused {
 			t.Errorf("%d reasons are shown", len(got))
 		}
-		time.Sleep(store.RefusedFor)
+		<-time.After(store.RefusedFor)
 		if got := r.Recent(); len(got) != 0 {
 			t.Errorf("after %s: %+v", store.RefusedFor, got)
 		}

@@ -31,8 +31,8 @@ type Config struct {
 	// random number below its argument.
 	Start func(group string, chance func(int) int) (takes time.Duration, ok bool)
 	// LoadEvery is the interval at which loads are measured: 5s by default, more for long
-	// simulations. LoadSteady, if set, is the interval for a group whose instances have been the same
-	// for a while.
+	// simulations. LoadSteady, if set, is the interval for a group whose instances have been the
+	// same for a while.
 	LoadEvery, LoadSteady time.Duration
 }
 

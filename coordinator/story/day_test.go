@@ -146,7 +146,8 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		"agents are refused": {with: func(st *Shard) {
 			foreign := store.Refused{
 				Rule: "DET-18", What: "stream refused", Why: "its protocol is newer than any that is spoken here",
-				Detail: "upgrade the coordinators first", Instance: "web-0-a", Proved: true, From: "10.0.0.7:5", At: noon.Add(-time.Minute),
+				Detail: "upgrade the coordinators first", Instance: "web-0-a", Proved: true,
+				From: "10.0.0.7:5", At: noon.Add(-time.Minute),
 			}
 			again, over := foreign, foreign
 			again.Instance, again.At = "web-1-b", noon

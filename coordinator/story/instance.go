@@ -185,8 +185,8 @@ func AgentLines(session store.Versioned[store.Alive], report store.Versioned[sto
 const unheardAfter = 30 * time.Second
 
 // UnregisteredLines says why the agent of an instance that is booting has not registered, if a
-// replica has refused it, or else what to check on its machine: an agent that reaches no coordinator
-// leaves no trace here.
+// replica has refused it, or else what to check on its machine: an agent that reaches no
+// coordinator leaves no trace here.
 func UnregisteredLines(i store.Instance, replicas map[string]store.Versioned[store.Replica], now time.Time) []string {
 	if i.Phase != store.Booting {
 		return nil

@@ -17,8 +17,8 @@ const (
 	clockAhead = time.Second
 	// slowWrite is the duration from which a small write to etcd counts as slow.
 	slowWrite = 300 * time.Millisecond
-	// endedShown is how long it is a problem that a part of a server ended, and endedOften the number
-	// of ends from which it is one for as long as they are remembered.
+	// endedShown is how long it is a problem that a part of a server ended, and endedOften the
+	// number of ends from which it is one for as long as they are remembered.
 	endedShown = time.Hour
 	endedOften = 3
 )

@@ -64,7 +64,10 @@ func answers(t *testing.T, l *lxdtest.LXD) {
 		{"a name that is none", with("name", "-"), invalid},
 		{"a key that is none", with("config", map[string]string{"no.such": "1"}), invalid},
 		{"a value that is none", with("config", map[string]string{"limits.memory": "lots"}), invalid},
-		{"a kind of device that is none", with("devices", map[string]any{"x": map[string]string{"type": "what"}}), invalid},
+		{
+			"a kind of device that is none",
+			with("devices", map[string]any{"x": map[string]string{"type": "what"}}), invalid,
+		},
 		{"a kind of instance that is none", with("type", "what"), invalid},
 		{"stop", state("stop"), succeeds},
 		{"delete", remove, succeeds},
@@ -126,11 +129,12 @@ var recorded = []struct {
 	{0, `Failed to start device "eth0": Parent device "nothing" doesn't exist`, invalid},
 	{0, `Failed creating instance record: Invalid value for an integer "many"`, invalid},
 	{0, `Failed creating instance record: Failed initialising instance: Invalid devices: Device validation failed for ` +
-		`"eth0": Failed loading device "eth0": Failed to load network "nothing" for project "default": Network not found`, invalid},
-	{0, "Failed creating instance record: Failed initialising instance: Failed loading storage pool: Storage pool not found",
-		invalid},
-	{0, "Failed creating instance record: Failed initialising instance: Failed getting root disk: No root device could be found",
-		invalid},
+		`"eth0": Failed loading device "eth0": Failed to load network "nothing" for project "default": ` +
+		"Network not found", invalid},
+	{0, "Failed creating instance record: Failed initialising instance: Failed loading storage pool: " +
+		"Storage pool not found", invalid},
+	{0, "Failed creating instance record: Failed initialising instance: Failed getting root disk: " +
+		"No root device could be found", invalid},
 	{0, "Failed creating instance from image: Unable to unpack image, run out of disk space", full},
 	{0, "Failed to run: forkstart: exit status 1", nothing},
 	{500, "Failed to fetch image: unexpected EOF", nothing},
@@ -159,7 +163,8 @@ func TestAnswersHaveAMeaning(t *testing.T) {
 	}
 	// Only a path that does not exist is evidence that a container is gone.
 	for _, f := range []*failure{
-		{code: 0, text: "Instance not found"}, {code: 500, text: "Instance not found"}, {code: 404, text: "Project not found"},
+		{code: 0, text: "Instance not found"}, {code: 500, text: "Instance not found"},
+		{code: 404, text: "Project not found"},
 	} {
 		if notFound(f) {
 			t.Errorf("%d %q is taken for a path that does not exist", f.code, f.text)

@@ -233,8 +233,8 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 			// Another call has started it, or ours whose answer was lost.
 			return p.noteStarted(ctx, c)
 		}
-		// The document comes before the intent to start: a container that takes none is still marked
-		// as new, and so may be created again.
+		// The document comes before the intent to start: a container that takes none is still
+		// marked as new, and so may be created again.
 		if err := p.push(ctx, c.Name, b); err != nil {
 			return c, err
 		}

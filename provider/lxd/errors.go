@@ -61,8 +61,8 @@ var codes = map[int]meaning{
 }
 
 // sentences are the answers whose code says too little: LXD answers 500 to what it has no code for,
-// one code covers several answers, and the operations of LXD 5.0 have no codes at all. Each is a part
-// of the text, in lower case, and the file of LXD's source that has it. What neither code nor
+// one code covers several answers, and the operations of LXD 5.0 have no codes at all. Each is a
+// part of the text, in lower case, and the file of LXD's source that has it. What neither code nor
 // sentence says is temporary.
 var sentences = []struct {
 	text   string
@@ -138,8 +138,8 @@ func hasMeaning(err error, m meaning) bool {
 	return errors.As(err, &f) && f.meaning() == m
 }
 
-// notFound reports whether LXD answered that a path of its API does not exist. That is evidence; the
-// text of an operation that failed is not.
+// notFound reports whether LXD answered that a path of its API does not exist. That is evidence;
+// the text of an operation that failed is not.
 func notFound(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.code == http.StatusNotFound && f.meaning() == absent

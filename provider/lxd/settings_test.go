@@ -40,24 +40,44 @@ func TestSettingsAreChecked(t *testing.T) {
 		"template.settings.cpu: got string, want integer":                                 {"cpu": "2"},
 		"template.settings.memory: 'lots' does not match":                                 {"memory": "lots"},
 		"template.settings.disk: '10' does not match":                                     {"disk": "10"},
-		"template.settings.profiles[1]: got number":                                       {"profiles": []any{"a", 1}},
-		"template.settings.profiles: got string, want array":                              {"profiles": "a"},
+		"template.settings.profiles[1]: got number": {
+			"profiles": []any{"a", 1},
+		},
+		"template.settings.profiles: got string, want array": {"profiles": "a"},
 		"template.settings.network: maxProperties": {"network": map[string]any{
 			"bridge": "a",
 			"none":   true,
 		}},
-		"template.settings.network.none: value must be true":                                                      {"network": map[string]any{"none": false}},
-		"template.settings.network: additional properties 'vlan'":                                                 {"network": map[string]any{"vlan": 1}},
-		"template.settings.network: got string, want object":                                                      {"network": "none"},
-		"template.settings.config: additional properties 'security.privileged' not allowed: it has keys of LXD's": {"config": map[string]any{"security.privileged": "true"}},
-		"template.settings.config: additional properties 'raw.lxc' not allowed: it has keys of LXD's":             {"config": map[string]any{"raw.lxc": ""}},
-		"template.settings.config.user.leasehold.shard: may not be set: it has keys of LXD's":                     {"config": map[string]any{"user.leasehold.shard": "x"}},
-		"template.settings.config.user.leasehold.: may not be set":                                                {"config": map[string]any{"user.leasehold.": "x"}},
+		"template.settings.network.none: value must be true": {
+			"network": map[string]any{"none": false},
+		},
+		"template.settings.network: additional properties 'vlan'": {
+			"network": map[string]any{"vlan": 1},
+		},
+		"template.settings.network: got string, want object": {
+			"network": "none",
+		},
+		"template.settings.config: additional properties 'security.privileged' not allowed: it has keys of LXD's": {
+			"config": map[string]any{"security.privileged": "true"},
+		},
+		"template.settings.config: additional properties 'raw.lxc' not allowed: it has keys of LXD's": {
+			"config": map[string]any{"raw.lxc": ""},
+		},
+		"template.settings.config.user.leasehold.shard: may not be set: it has keys of LXD's": {
+			"config": map[string]any{"user.leasehold.shard": "x"},
+		},
+		"template.settings.config.user.leasehold.: may not be set": {
+			"config": map[string]any{"user.leasehold.": "x"},
+		},
 		"template.settings.config.environment.LEASEHOLD_BOOT_ID: may not be set: it has keys of LXD's": {
 			"config": map[string]any{"environment.LEASEHOLD_BOOT_ID": "x"},
 		},
-		"template.settings.config: additional properties 'user.' not allowed: it has keys of LXD's": {"config": map[string]any{"user.": "x"}},
-		"template.settings.config.limits.processes: got number, want string":                        {"config": map[string]any{"limits.processes": 5}},
+		"template.settings.config: additional properties 'user.' not allowed: it has keys of LXD's": {
+			"config": map[string]any{"user.": "x"},
+		},
+		"template.settings.config.limits.processes: got number, want string": {
+			"config": map[string]any{"limits.processes": 5},
+		},
 	} {
 		if err := validate(bad); !errors.Is(err, provider.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", bad, err, want)
@@ -71,7 +91,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, settings := range map[string]map[string]any{
-		"template.settings.image: is missing": nil, "template.settings.disk: needs a pool": {"image": "a", "disk": "1GiB"},
+		"template.settings.image: is missing": nil, "template.settings.disk: needs a pool": {
+			"image": "a", "disk": "1GiB",
+		},
 	} {
 		if err := bare.Validate(provider.Template{Settings: settings}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -91,10 +113,12 @@ func TestSettingsLeaveTheConfigurationAlone(t *testing.T) {
 		!slices.Equal(s.Profiles, []string{"theirs"}) || s.Image != "x" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := p.readSettings(nil); err != nil || !slices.Equal(s.Profiles, []string{"ours", "other"}) || s.Image != "tiny" {
+	if s, err := p.readSettings(nil); err != nil || s.Image != "tiny" ||
+		!slices.Equal(s.Profiles, []string{"ours", "other"}) {
 		t.Errorf("the next template gets %+v, %v", s, err)
 	}
-	if s, err := p.readSettings(map[string]any{"profiles": []any{}}); err != nil || s.Profiles == nil || len(s.Profiles) != 0 {
+	s, err := p.readSettings(map[string]any{"profiles": []any{}})
+	if err != nil || s.Profiles == nil || len(s.Profiles) != 0 {
 		t.Errorf("no profiles: %+v, %v", s, err)
 	}
 	if !strings.Contains(string(schemaOf(Config{Image: "tiny"})), `"default":"tiny"`) {

@@ -66,8 +66,8 @@ func Check(schema json.RawMessage, values map[string]any) error {
 	return errors.Join(errs...)
 }
 
-// Decode checks settings as Check does and then decodes them into a struct, by the names in its tags.
-// What the settings do not set keeps its value in the struct: the provider's default.
+// Decode checks settings as Check does and then decodes them into a struct, by the names in its
+// tags. What the settings do not set keeps its value in the struct: the provider's default.
 func Decode(schema json.RawMessage, values map[string]any, into any) error {
 	if err := Check(schema, values); err != nil || values == nil {
 		return err

@@ -76,14 +76,15 @@ func TestDecode(t *testing.T) {
 	const schema = `{"type": "object", "properties": {
 		"image": {"type": "string"}, "zones": {"type": "array"}, "forgotten": {}}}`
 	s := own{Image: "default", Zones: []string{"a"}}
-	if err := settings.Decode(json.RawMessage(schema), map[string]any{"image": "mine"}, &s); err != nil || s.Image != "mine" ||
-		len(s.Zones) != 1 {
+	err := settings.Decode(json.RawMessage(schema), map[string]any{"image": "mine"}, &s)
+	if err != nil || s.Image != "mine" || len(s.Zones) != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := settings.Decode(json.RawMessage(schema), nil, &s); err != nil || s.Image != "mine" {
 		t.Errorf("no settings: %+v, %v", s, err)
 	}
-	if err := settings.Decode(json.RawMessage(schema), map[string]any{"image": 1}, &s); !errors.Is(err, provider.ErrInvalid) {
+	err = settings.Decode(json.RawMessage(schema), map[string]any{"image": 1}, &s)
+	if !errors.Is(err, provider.ErrInvalid) {
 		t.Errorf("what the schema refuses: %v", err)
 	}
 	if err := settings.Decode(json.RawMessage(schema), map[string]any{"forgotten": 1}, &s); err == nil {
