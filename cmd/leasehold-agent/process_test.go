@@ -193,16 +193,19 @@ func (b box) bootstrap() string { return filepath.Join(b.dir, "bootstrap.json") 
 // becomes gives the machine the document of another instance.
 func (b box) becomes(instance string) {
 	b.Helper()
-	var doc provider.Bootstrap
 	data, err := os.ReadFile(b.bootstrap())
-	if err == nil {
-		err = json.Unmarshal(data, &doc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var doc provider.Bootstrap
+	if err := json.Unmarshal(data, &doc); err != nil {
+		b.Fatal(err)
 	}
 	doc.Instance = instance
-	if data, err = json.Marshal(doc); err == nil {
-		err = os.WriteFile(b.bootstrap(), data, 0o600)
+	if data, err = json.Marshal(doc); err != nil {
+		b.Fatal(err)
 	}
-	if err != nil {
+	if err := os.WriteFile(b.bootstrap(), data, 0o600); err != nil {
 		b.Fatal(err)
 	}
 }

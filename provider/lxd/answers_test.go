@@ -163,7 +163,8 @@ func TestAnswersHaveAMeaning(t *testing.T) {
 	}
 	// Only a path that does not exist is evidence that a container is gone.
 	for _, f := range []*failure{
-		{code: 0, text: "Instance not found"}, {code: 500, text: "Instance not found"},
+		{code: 0, text: "Instance not found"},
+		{code: 500, text: "Instance not found"},
 		{code: 404, text: "Project not found"},
 	} {
 		if notFound(f) {

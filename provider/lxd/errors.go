@@ -178,8 +178,9 @@ func (p *Provider) kindOf(err error, zone string) error {
 		return as(provider.Invalid, "")
 	case refused:
 		return as(provider.Credentials, p.client.where)
+	default:
+		return err
 	}
-	return err
 }
 
 // retry repeats what LXD refuses because it is at work on the container.
