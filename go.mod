@@ -66,7 +66,6 @@ require (
 	github.com/spiffe/go-spiffe/v2 v2.8.1 // indirect
 	github.com/xo/terminfo v1.0.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 )
 
 require (
@@ -87,6 +86,7 @@ require (
 	github.com/theory/jsonpath v0.12.3
 	github.com/yuin/goldmark v1.8.7
 	golang.org/x/mod v0.42.0
+	golang.org/x/sync v0.24.0
 )
 
 require (

@@ -45,6 +45,10 @@ type Config struct {
 	KeepWorkload  bool          // with FarewellRestart: leave the workload running
 	Source        netip.Addr    // local address for streams; none: the kernel's choice
 	AnswerTimeout time.Duration // time for a replica to welcome; 0: protocol.AnswerTimeout
+	// GoesDown reports whether the instance does not come back: its machine goes down, or becomes
+	// another instance. It is asked when an agent with FarewellRestart is terminated, which then
+	// says goodbye and ends its workload as with FarewellShutdown. nil: not known.
+	GoesDown func() bool
 	// Acknowledged is called at the first acknowledged report of an agent on trial, after which Run
 	// returns ErrTrialOver; nil: the agent is not on trial.
 	Acknowledged func() error
@@ -224,6 +228,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	err = a.loop(ctx, background)
 
 	a.staysBehind(err)
+	if err == nil && a.cfg.Farewell == FarewellRestart && a.cfg.GoesDown != nil && a.cfg.GoesDown() {
+		a.cfg.Farewell, a.cfg.KeepWorkload = FarewellShutdown, false
+	}
 	whole := a.leave(stop)
 	var t *upgrade.Trial
 	if errors.As(err, &t) {

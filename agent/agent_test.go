@@ -278,6 +278,27 @@ func TestEpochListAndLeaseOutliveTheAgent(t *testing.T) {
 	})
 }
 
+// An agent that keeps its workload over a restart ends it when the machine goes down.
+//
+// proves DET-8
+func TestWorkloadEndsWithTheMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newShard(t, "a"), newMachine(true)
+		r := startAgent(t, s, m, func(c *Config) {
+			c.Farewell, c.KeepWorkload, c.GoesDown = FarewellRestart, true, func() bool { return true }
+		})
+		pass(time.Millisecond)
+		r.cancel()
+		if err := <-r.done; err != nil {
+			t.Fatal(err)
+		}
+		if got := summary(s.take()); got[len(got)-1] != "a goodbye SHUTDOWN" || m.kept || m.stops != 1 {
+			t.Errorf("heard %q; workload kept: %t, stopped %d times", got, m.kept, m.stops)
+		}
+		s.stop()
+	})
+}
+
 // What a coordinator has sealed is kept, and shown with each hello, also by the next run.
 //
 // proves SAFE-17

@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	// gRPC closes a silent connection within 15s (DET-3).
-	keepaliveTime    = 10 * time.Second
-	keepaliveTimeout = 5 * time.Second
-
 	// goodbyeWait is how long a replica may take to end a stream after our goodbye.
 	goodbyeWait = 2 * time.Second
 
@@ -283,7 +279,7 @@ func (c *connections) connect(address string, bare bool) (*grpc.ClientConn, erro
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
-			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
+			Time: protocol.PingAfter, Timeout: protocol.PongTimeout, PermitWithoutStream: true,
 		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{

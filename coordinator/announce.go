@@ -32,7 +32,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	r.mu.Unlock()
 	rec.Unnoted, rec.ClockOff = r.unnoted(), store.Duration(r.clock.Off())
 	rec.OtherAgents, rec.OtherVersions = r.otherAgents()
-	rec.Ended = r.ended()
+	rec.Ended, rec.Refused = r.ended(), r.refused()
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
 		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
@@ -77,6 +77,17 @@ func (r *Replica) otherAgents() (int, []string) {
 		return 0, nil
 	}
 	return gateway.OtherVersions(r.cfg.Version)
+}
+
+// refused returns what the gateway refused lately.
+func (r *Replica) refused() []store.Refused {
+	r.mu.Lock()
+	gateway := r.gateway
+	r.mu.Unlock()
+	if gateway == nil {
+		return nil
+	}
+	return gateway.Refusals().Recent()
 }
 
 // ended returns which parts of the host's server ended by themselves.
@@ -172,13 +183,13 @@ func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 // Interrupted is ignored: the record has not changed.
 func (ownRecord) Interrupted(error) {}
 
-// countEvery is how often agents that are not noted, or of another version, are counted, and parts
-// of the server that ended.
+// countEvery is how often agents that are not noted, of another version, or refused are counted,
+// and parts of the server that ended.
 const countEvery = 10 * time.Second
 
 // keepAnnouncing publishes disturbances, the trusted authorities, a clock that is off, parts of the
-// server that ended, and the numbers of agents without a note or with another version, with at most
-// one write a second.
+// server that ended, the numbers of agents without a note or with another version, and refusals,
+// with at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
@@ -186,6 +197,7 @@ func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since t
 	defer count.Stop()
 	unnoted, others := 0, 0
 	var ended []store.PartEnds
+	var refused []store.Refused
 	for {
 		select {
 		case <-ctx.Done():
@@ -194,11 +206,11 @@ func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since t
 		case <-count.C:
 			now := r.unnoted()
 			other, _ := r.otherAgents()
-			parts := r.ended()
-			if now == unnoted && other == others && slices.Equal(parts, ended) {
+			parts, refusals := r.ended(), r.refused()
+			if now == unnoted && other == others && slices.Equal(parts, ended) && slices.Equal(refusals, refused) {
 				continue
 			}
-			unnoted, others, ended = now, other, parts
+			unnoted, others, ended, refused = now, other, parts, refusals
 		}
 		if err := r.announce(ctx, lease, since); err != nil && ctx.Err() == nil {
 			r.log.Debug("replica's record not written yet", "error", err)

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	vitalsEvery   = time.Second
-	vitalsSilence = 3 * time.Second // the limit that SAFE-3 sets for the watch
+	vitalsEvery = time.Second
 	// standstillFelt is how long after a standstill its effects are noticed: watches and leases are
 	// found broken when they are used next.
 	standstillFelt = 3 * time.Second
@@ -140,7 +139,7 @@ func (r *Replica) watchVitals(ctx context.Context, shortestLease func() time.Dur
 		asked := time.Now()
 		v, err := r.askVitals(ctx)
 		bearable := bearable(shortest.see())
-		silence := max(vitalsSilence, bearable)
+		silence := max(store.WatchSilence, bearable)
 		switch {
 		case ctx.Err() != nil:
 			return

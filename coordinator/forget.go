@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	forgetPart  = 1_000           // entries that one request reads
-	forgetFor   = servedEvery / 4 // notes of later leaders wait meanwhile
-	forgetPause = 5 * time.Minute // after a failure
+	forgetPart  = 1_000                 // entries that one request reads
+	forgetFor   = store.ServedEvery / 4 // notes of later leaders wait meanwhile
+	forgetPause = 5 * time.Minute       // after a failure
 )
 
 // errOlder means that etcd was restored since its revision was last asked for.
@@ -48,8 +48,8 @@ func (s *serving) forgetEntries(ctx context.Context) {
 		f.before, f.kind, f.from, f.ended = before, 0, "", map[store.LeaseID]bool{0: true}
 	}
 	for {
-		// The marks are gone if etcd has another past since the pass began, and longer retention makes
-		// less overdue: then its revision proves nothing.
+		// The marks are gone if etcd has another past since the pass began, and longer retention
+		// makes less overdue: then its revision proves nothing.
 		if before, due := s.journal.due(s.t.r.journal.lasts()); !due || before < f.before {
 			s.forgetting = forgetting{}
 			return
@@ -82,7 +82,7 @@ func (s *serving) forgetEntries(ctx context.Context) {
 
 // forgetPart forgets from the next part of the journal. After an error it repeats the same part.
 func (s *serving) forgetPart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
+	ctx, cancel := context.WithTimeout(ctx, store.ServedEvery/2)
 	defer cancel()
 	f := &s.forgetting
 	// each part at the newest revision: what is overdue does not change, and a pass may take long

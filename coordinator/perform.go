@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/coordinator/bootstrap"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
@@ -95,7 +95,7 @@ func (t *term) noteList(ctx context.Context, of store.Silent, err error) (failed
 	case err == nil && failed:
 		t.silent = slices.Delete(t.silent, at, at+1)
 	case err != nil:
-		of.Why = strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxWhy)], "")
+		of.Why = clip.Start(err.Error(), maxWhy)
 		of.Refused = provider.KindOf(err) == provider.Credentials
 		if !failed {
 			t.silent = append(t.silent, of)

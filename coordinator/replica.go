@@ -28,7 +28,7 @@ type Config struct {
 	ID         string        // of this replica; unique among all that ever ran beside it
 	Listen     string        // the address to serve agents on; port 0 picks a free one
 	Advertise  string        // the address that agents receive; empty: Listen
-	SessionTTL time.Duration // ELECT-2; 0: 3s
+	SessionTTL time.Duration // ELECT-2; 0: store.DefaultSessionTTL
 	Version    string
 	// Downloads is the address to serve agent programs on, and the address that machines receive;
 	// empty: they are not served.
@@ -134,7 +134,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 		return nil, errors.New("coordinator needs at least one provider")
 	}
 	if cfg.SessionTTL == 0 {
-		cfg.SessionTTL = 3 * time.Second
+		cfg.SessionTTL = store.DefaultSessionTTL
 	}
 	if deps.Listen == nil {
 		deps.Listen = func(ctx context.Context, address string) (net.Listener, error) {

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	servedEvery = 10 * time.Second // the precision with which the next leader knows when this one last worked
-	lookEvery   = time.Minute      // how often the age of etcd's history is checked
-	tookKept    = 6                // notes whose duration is known: one minute of them
+	lookEvery = time.Minute // how often the age of etcd's history is checked
+	tookKept  = 6           // notes whose duration is known: one minute of them
 )
 
 // serving is what a term writes into served for later leaders: that it works (SAFE-13), in which
@@ -43,7 +42,7 @@ type serving struct {
 // the term.
 func (t *term) keepServed(ctx context.Context) {
 	s := &serving{t: t, counted: time.Now()}
-	tick := time.NewTicker(servedEvery)
+	tick := time.NewTicker(store.ServedEvery)
 	defer tick.Stop()
 	for {
 		s.note(ctx)
@@ -59,7 +58,7 @@ func (t *term) keepServed(ctx context.Context) {
 
 // note writes the record.
 func (s *serving) note(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
+	ctx, cancel := context.WithTimeout(ctx, store.ServedEvery/2)
 	defer cancel()
 	if !s.takeUp(ctx) {
 		return // an unknown record is not overwritten
@@ -215,7 +214,7 @@ func (s *serving) checkHistory(ctx context.Context) {
 		return
 	}
 	s.looked = time.Now()
-	call, cancel := context.WithTimeout(ctx, servedEvery/2)
+	call, cancel := context.WithTimeout(ctx, store.ServedEvery/2)
 	defer cancel()
 	oldest, known, err := s.findOldest(call)
 	s.t.kept.Store(int64(oldest.Age))

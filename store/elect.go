@@ -46,7 +46,6 @@ const (
 	maxElectRetry   = time.Second
 	electAttempt    = 5 * time.Second // one call to the store
 	withdrawWait    = time.Second
-	watchSilence    = 3 * time.Second // SAFE-3: progress is asked for every second
 )
 
 // Elect creates a candidate's key on the lease, and returns when it has won: a read that began

@@ -12,8 +12,9 @@ import (
 // Follower receives what a prefix holds and how it changes. Its methods are called one at a time,
 // in the store's order.
 type Follower interface {
-	// Part passes a part of a listing at one revision. All its parts together are ordered by key, and
-	// hold no key twice. A listing counts from Reset on, and is void if Interrupted comes first.
+	// Part passes a part of a listing at one revision. All its parts together are ordered by key,
+	// and hold no key twice. A listing counts from Reset on, and is void if Interrupted comes
+	// first.
 	Part([]KV)
 	// Reset ends a listing: the parts since the last interruption, or since the beginning, are all
 	// keys at that revision. They replace all that the follower had before.
@@ -28,7 +29,7 @@ type Follower interface {
 
 // Reasons for an interruption that the watch itself does not give.
 var (
-	errSilent = fmt.Errorf("watch was silent for %s: %w", watchSilence, ErrUnavailable)
+	errSilent = fmt.Errorf("watch was silent for %s: %w", WatchSilence, ErrUnavailable)
 	errEnded  = fmt.Errorf("watch ended: %w", ErrUnavailable)
 )
 
@@ -110,7 +111,7 @@ func Changes(ctx context.Context, s Store, prefix string, from Revision, apply f
 
 // eachBatch hands over what a watch delivers, until that fails.
 func eachBatch(batches <-chan Batch, apply func(Batch) error) error {
-	silence := time.NewTimer(watchSilence)
+	silence := time.NewTimer(WatchSilence)
 	defer silence.Stop()
 	for {
 		b, err := nextBatch(batches, silence)
@@ -120,7 +121,7 @@ func eachBatch(batches <-chan Batch, apply func(Batch) error) error {
 		if err != nil {
 			return err
 		}
-		silence.Reset(watchSilence) // the time that apply took is not the watch's silence
+		silence.Reset(WatchSilence) // the time that apply took is not the watch's silence
 	}
 }
 

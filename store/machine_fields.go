@@ -129,6 +129,6 @@ var machineFields = []Field{
 		365*24*time.Hour,
 		func(g *Group) Duration { return g.OnDemandAge }),
 	durationField("stop_timeout", "30s", "HEAL-14",
-		"How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
+		"How long a machine may take to stop before it is removed all the same.", 0, MaxStopTimeout,
 		func(g *Group) Duration { return g.StopTimeout }),
 }

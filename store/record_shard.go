@@ -149,8 +149,8 @@ type Served struct {
 	// Past is no later than At, and was past then even if that leader's clock was ahead. Zero: not
 	// known.
 	Past time.Time `json:"past,omitzero"`
-	// Claimed was past then if a leader's clock was right at the beginning of Even, the time in which
-	// leaders have worked since.
+	// Claimed was past then if a leader's clock was right at the beginning of Even, the time in
+	// which leaders have worked since.
 	Claimed time.Time `json:"claimed,omitzero"`
 	Even    Duration  `json:"even,omitempty"`
 	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is
@@ -340,7 +340,27 @@ type Replica struct {
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 	// the parts of its host's server that ended by themselves, or the whole server
 	Ended []PartEnds `json:"ended,omitempty"`
+	// what it refused lately to clients that name an instance: the last refusal for each reason
+	Refused []Refused `json:"refused,omitempty"`
 }
+
+// Refused is a request that a replica refused.
+type Refused struct {
+	Rule     string    `json:"rule"`
+	What     string    `json:"what"`
+	Why      string    `json:"why"`
+	Detail   string    `json:"detail,omitempty"` // may come from the client
+	Instance string    `json:"instance"`         // as the client says, unless Proved
+	Proved   bool      `json:"proved,omitempty"` // by its certificate
+	From     string    `json:"from"`
+	At       time.Time `json:"at"` // to the minute: one that goes on changes the record once a minute
+}
+
+// RefusedFor is how long a refusal is shown. Agents that are refused come again sooner.
+const RefusedFor = 5 * time.Minute
+
+// MaxRefused bounds the reasons of which a replica shows the last refusal.
+const MaxRefused = 5
 
 // PartEnds says how often a part of leasehold server ended by itself and was started again, with
 // less than a day from one end to the next.

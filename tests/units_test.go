@@ -5,6 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/upgrade"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Every unit is started again however often it fails. By default systemd gives up after five quick
@@ -47,5 +52,40 @@ func TestUnitsEndNothingBeside(t *testing.T) {
 				t.Errorf("%s.service lacks %s", name, line)
 			}
 		}
+	}
+	settings, err := os.ReadFile("../packaging/agent.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"LEASEHOLD_FAREWELL=restart", "LEASEHOLD_KEEP_WORKLOAD=true"} {
+		if !strings.Contains("\n"+string(settings), "\n"+line+"\n") {
+			t.Errorf("agent.env lacks %s: a restart of the agent would end the workload", line)
+		}
+	}
+}
+
+// A unit of the agent gives a workload its longest stop_timeout, and the agent the time to leave,
+// before systemd kills it.
+//
+// proves HEAL-14, DAY-4
+func TestUnitsLeaveTimeForTheWorkload(t *testing.T) {
+	for _, file := range []string{"../packaging/leasehold-agent.service", "../provider/userdata/install.sh"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, value, _ := strings.Cut(string(text), "\nTimeoutStopSec=")
+		value, _, _ = strings.Cut(value, "\n")
+		limit, err := time.ParseDuration(strings.TrimSuffix(value, "in"))
+		if least := store.MaxStopTimeout + upgrade.LeaveTime; err != nil || limit < least {
+			t.Errorf("%s: TimeoutStopSec is %q (%v), must be at least %s", file, value, err, least)
+		}
+	}
+}
+
+// proves DET-3
+func TestSilenceIsDetectedInTime(t *testing.T) {
+	if silence := protocol.PingAfter + protocol.PongTimeout; silence > 15*time.Second {
+		t.Errorf("a silent connection is closed after %s, and must be within 15s", silence)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/workload"
+	"github.com/leasehold/leasehold/clip"
 )
 
 // Config is the environment in which checks run.
@@ -302,10 +302,7 @@ const maxWhy = 500
 
 // bounded returns the result as valid text of limited length.
 func (r Result) bounded() Result {
-	if len(r) > maxWhy {
-		r = r[:maxWhy] + "..."
-	}
-	return Result(strings.ToValidUTF8(string(r), "?"))
+	return Result(clip.Marked(string(r), maxWhy))
 }
 
 func rulesOf(spec *protocol.CheckSpec) Rules {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/leasehold/leasehold/clip"
 )
 
 // MaxSigned bounds a signed statement, in bytes.
@@ -38,7 +40,7 @@ func ReadKeys(text string) (Keys, error) {
 		}
 		v, err := note.NewVerifier(line)
 		if err != nil {
-			return Keys{}, fmt.Errorf("release key %q: %w", shorten(line), err)
+			return Keys{}, fmt.Errorf("release key %q: %w", clip.Start(line, 40), err)
 		}
 		k.verifiers = append(k.verifiers, v)
 	}
@@ -105,5 +107,3 @@ func Sign(s Statement, private string) (string, error) {
 	signed, err := note.Sign(&note.Note{Text: s.text()}, signer)
 	return string(signed), err
 }
-
-func shorten(s string) string { return s[:min(len(s), 40)] }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/release"
 	"github.com/leasehold/leasehold/agent/version"
+	"github.com/leasehold/leasehold/clip"
 )
 
 // Bounds of an offer.
@@ -284,7 +285,7 @@ func (m *Manager) keep() {
 
 // conclude records the outcome of an offer, so that it is not taken again.
 func (m *Manager) conclude(token string, out Outcome) {
-	out.Why = out.Why[:min(len(out.Why), maxWhy)]
+	out.Why = clip.Start(out.Why, maxWhy)
 	if out.Result != Installed {
 		m.place.Log.Warn("new version of the agent is not installed", "version", out.Version, "result", out.Result,
 			"why", out.Why)

@@ -36,9 +36,9 @@ type Cmd struct {
 	WorkDir      string   `help:"Working directory of the workload (default: the state directory)." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
 	BootID       string   `name:"boot-id" help:"ID of the machine's present boot (default: the kernel's boot ID)." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
 	Source       string   `help:"Source address of the connections to coordinators, if this machine has several (default: chosen by the routing table)." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
-	Farewell     string   `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
+	Farewell     string   `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return, unless systemd shuts the machine down)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
 	FilesRoot    []string `help:"Directory below which the agent may write files that the group has. May be repeated (default: files in the machine's own directory if it is one of the process provider, else /etc/leasehold-files; the default is created)." env:"LEASEHOLD_FILES_ROOT" placeholder:"DIR"`
-	KeepWorkload bool     `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
+	KeepWorkload bool     `help:"With --farewell=restart: leave the workload running for the next agent, unless the machine goes down." env:"LEASEHOLD_KEEP_WORKLOAD"`
 	ReleaseKey   []string `help:"Public key of releases, or a file of them: the agent installs only versions that one of them has signed. May be repeated (default: the keys that this program was built with)." env:"LEASEHOLD_RELEASE_KEY" placeholder:"KEY|FILE"`
 }
 
@@ -96,7 +96,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version), Source: source,
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
-		Acknowledged: versions.acknowledged(),
+		GoesDown: func() bool { return c.goesDown(bootstrap.Instance) }, Acknowledged: versions.acknowledged(),
 	}, agent.Deps{
 		Certificate: papers, Logger: log, Host: sampler, Notices: notices, Evacuation: evacuation,
 		Workload: tools.runner, Hook: tools.hook, Checks: tools.checks, Files: tools.files, Secrets: place.Secrets,
@@ -110,7 +110,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	service := supervised.Open()
 	err = runWatched(ctx, a, service)
 	return versions.ended(ctx, err, service, func(ctx context.Context) error {
-		if c.KeepWorkload {
+		if c.KeepWorkload && !c.goesDown(bootstrap.Instance) {
 			return nil
 		}
 		return tools.runner.StopReleased(ctx)
@@ -141,6 +141,13 @@ func (c *Cmd) toolsFor(b provider.Bootstrap, place workload.Config, log *slog.Lo
 	}
 	t.checks, err = checks.New(checks.Config{Place: place}, checks.Deps{Logger: log})
 	return t, err
+}
+
+// goesDown reports whether the machine stops, or its document names another instance by now. The
+// script that installs an agent replaces the document before it restarts the agent.
+func (c *Cmd) goesDown(instance string) bool {
+	b, err := readBootstrap(c.Bootstrap)
+	return err == nil && b.Instance != instance || supervised.MachineStops()
 }
 
 // openState makes the state directory, and returns it with the boot that the machine is in.

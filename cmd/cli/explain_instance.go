@@ -90,6 +90,7 @@ func instanceStoryOf(sc *scene, i store.Instance, life []store.JournalEntry) ins
 		st.Now = append(st.Now, "doomed: DRAIN-3: "+d)
 	}
 	st.Now = append(st.Now, story.AgentLines(sc.content.Alive[i.ID], sc.content.Reports[i.ID], now)...)
+	st.Now = append(st.Now, story.UnregisteredLines(i, sc.content.Replicas, now)...)
 	v := sc.content.Slots[i.Group][i.Slot]
 	if line := story.SlotState(v.Record, now); line != "" {
 		st.Now = append(st.Now, fmt.Sprintf("slot %d: %s", i.Slot, line))

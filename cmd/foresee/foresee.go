@@ -15,7 +15,7 @@ import (
 )
 
 // sessionTTL is the default of replicas.
-const sessionTTL = 3 * time.Second
+const sessionTTL = store.DefaultSessionTTL
 
 // World is a group with its records, in virtual time.
 type World struct {

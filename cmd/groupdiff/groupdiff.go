@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -48,7 +49,7 @@ func shortened(value string) string {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
-	return fmt.Sprintf("%s… (%d bytes, sha256 %x)", strings.ToValidUTF8(value[:most/2], ""), len(value), sum[:4])
+	return fmt.Sprintf("%s (%d bytes, sha256 %x)", clip.Marked(value, most/2), len(value), sum[:4])
 }
 
 // Paths lists the fields that are set in a group.

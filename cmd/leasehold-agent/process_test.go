@@ -190,6 +190,26 @@ func newBox(t testing.TB, run []string, g *gateway) box {
 
 func (b box) bootstrap() string { return filepath.Join(b.dir, "bootstrap.json") }
 
+// becomes gives the machine the document of another instance.
+func (b box) becomes(instance string) {
+	b.Helper()
+	data, err := os.ReadFile(b.bootstrap())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var doc provider.Bootstrap
+	if err := json.Unmarshal(data, &doc); err != nil {
+		b.Fatal(err)
+	}
+	doc.Instance = instance
+	if data, err = json.Marshal(doc); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(b.bootstrap(), data, 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // said is the process ID that the workload wrote; 0 if it did not, or if two did.
 func (b box) said() int {
 	data, _ := os.ReadFile(filepath.Join(b.dir, "pid"))
@@ -348,6 +368,26 @@ func TestUpgradeLeavesTheWorkloadAlone(t *testing.T) {
 	}
 	if !lives(pid) {
 		t.Error("workload was ended")
+	}
+}
+
+// An agent whose document names another instance when it is terminated does not come back.
+//
+// proves DET-8
+func TestWorkloadEndsWithItsInstance(t *testing.T) {
+	g := startGateway(t)
+	b := newBox(t, serving, g)
+	p := b.agent("LEASEHOLD_FAREWELL=restart", "LEASEHOLD_KEEP_WORKLOAD=true")
+	g.healthy()
+	pid := b.workload()
+	b.becomes("web-0-other")
+	p.signal(syscall.SIGTERM)
+	goodbye := g.await("goodbye", func(m *protocol.AgentMessage) bool { return m.GetGoodbye() != nil }).GetGoodbye()
+	if code := p.ended(); code != 0 || goodbye.GetKind() != protocol.Goodbye_SHUTDOWN {
+		t.Errorf("code %d, goodbye %v", code, goodbye)
+	}
+	if lives(pid) {
+		t.Error("the workload of the other instance goes on")
 	}
 }
 

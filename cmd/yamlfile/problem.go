@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/leasehold/leasehold/clip"
 )
 
 const (
 	maxProblems = 100  // that are reported
 	maxText     = 1000 // bytes of each
+	maxValue    = 60   // bytes of a value in a problem
 )
 
 // Problem is one problem in a file, and its position.
@@ -24,9 +27,9 @@ type Problem struct {
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.Field != "" {
-		b.WriteString(truncate(p.Field) + ": ")
+		b.WriteString(clip.Marked(p.Field, maxText) + ": ")
 	}
-	b.WriteString(truncate(p.What))
+	b.WriteString(clip.Marked(p.What, maxText))
 	switch {
 	case p.Line > 0:
 		fmt.Fprintf(&b, " (%s:%d:%d)", p.File, p.Line, p.Column)
@@ -34,14 +37,6 @@ func (p Problem) Error() string {
 		fmt.Fprintf(&b, " (%s)", p.File)
 	}
 	return b.String()
-}
-
-// truncate shortens a text, and cuts no character in two.
-func truncate(s string) string {
-	if len(s) > maxText {
-		return strings.ToValidUTF8(s[:maxText-3], "") + "..."
-	}
-	return s
 }
 
 // Problems lists all problems of a file, in the order of the file.

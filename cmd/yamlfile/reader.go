@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/leasehold/leasehold/clip"
 )
 
 // The limits of a file, so that reading one always ends soon (SEC-5).
@@ -200,17 +202,10 @@ func Shown(n *yaml.Node) string {
 	case n.Tag == "!!null":
 		return "nothing"
 	case n.Tag == "!!str":
-		return strconv.Quote(clip(n.Value))
+		return strconv.Quote(clip.Marked(n.Value, maxValue))
 	default:
-		return clip(n.Value)
+		return clip.Marked(n.Value, maxValue)
 	}
-}
-
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:57]) + "..."
-	}
-	return s
 }
 
 // Join returns the path of a field within another.

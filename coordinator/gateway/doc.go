@@ -5,7 +5,8 @@
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them
 //	session.go       one stream, from hello to end
-//	alive.go         its key in etcd: begun, changed and put back, with a new lease
+//	registration.go  whether the stream is accepted, and its first write
+//	alive.go         its key in etcd: changed, and put back with a new lease
 //	state_writer.go  states of many streams in one transaction
 //	report.go        reports: renewal of the lease, and what is persisted
 //	report_writer.go reports of many agents in one transaction
@@ -20,10 +21,30 @@
 //	codec.go         decoding messages
 //	violations.go    what happens to an agent that breaks the protocol
 //	send_timeout.go  agents that do not read; call_timeout.go: timeouts of exchanges with etcd
-//	semaphore.go     a lock whose wait ends with a context
 //	unwanted.go      agents without a record, and second boots
 //
 // What a client can take is bounded by coordinator/guard.
+//
+// # Goroutines and locks
+//
+// An agent's stream has one goroutine of its own, gRPC's, which reads its messages and answers them
+// (session.serve). It holds session.mu while it handles one. Everything else reaches the agent
+// through the session's outbox, which a few senders for all sessions empty (senders.run): a sender
+// takes session.mu, or leaves the outbox to the goroutine that has it.
+//
+// On other goroutines, for which the gateway waits when it ends (Gateway.spawn), run the write that
+// a report is overdue (becomeOverdue) or the stream lost (lost), looks at etcd after the cache
+// showed something unexpected (restore, recheck, judge), and the writes of reports, in batches for
+// many sessions (reportWriter). They never take session.mu.
+//
+// What exchanges something with etcd about alive/<id>, its lease or the record holds
+// session.exchange, so that a session's writes are in order. Locks are taken in this order, those
+// in brackets one at a time:
+//
+//	session.mu → session.exchange → (wanted.mu, outbox.mu, reportWriter.mu)
+//	→ senders.mu → Gateway.mu → session.seen
+//
+// The cache calls the watcher, which only sets flags and topics: it waits for no session.
 //
 // # Invariants
 //

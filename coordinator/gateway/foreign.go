@@ -42,7 +42,7 @@ func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 	f := foreign(versionsOf(s.hello))
 	f.Address, f.Claimed, f.Proved = s.from(), s.instance, s.proof.peer != nil
 	s.g.refusals.Add(f)
-	if refusal := s.register(ctx, func(ctx context.Context, found found) error {
+	if refusal := s.writeFirst(ctx, func(ctx context.Context, found found) error {
 		return s.noteForeign(ctx, found, f)
 	}); refusal != nil {
 		return refusal

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -55,13 +56,13 @@ type Deps struct {
 
 // The gateway's own times.
 const (
-	persistEvery   = time.Minute        // DET-16, and less often
-	loadEvery      = 30 * time.Second   // DET-16, of a group whose size follows its load
-	maxOldNews     = 400                // bounds reports without news per second
-	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine still is no orphan
-	conflictEvery  = 10 * time.Minute   // how often the journal repeats that a second boot keeps trying
-	callTimeout    = 5 * time.Second    // one exchange with the store
-	partingTime    = 2 * time.Second    // for agents to learn that this replica stops
+	persistEvery   = time.Minute            // DET-16, and less often
+	loadEvery      = 30 * time.Second       // DET-16, of a group whose size follows its load
+	maxOldNews     = 400                    // bounds reports without news per second
+	strayTTL       = 7 * 24 * time.Hour     // also of an agent that falls silent: its machine still is no orphan
+	conflictEvery  = 10 * time.Minute       // how often the journal repeats that a second boot keeps trying
+	callTimeout    = protocol.AnswerTimeout // one exchange with the store: an agent waits no longer for a welcome
+	partingTime    = 2 * time.Second        // for agents to learn that this replica stops
 	restoresAtOnce = 64
 	// bounds state writes when many streams are late, on time again, or lost
 	statesAtOnce = 64
@@ -95,9 +96,9 @@ type Gateway struct {
 	clients     *guard.Clients
 	refusals    *guard.Refusals
 	undelivered undelivered
-	restores    chan struct{}
-	states      semaphore // stream states being written
-	strayLock   semaphore
+	restores    *semaphore.Weighted // keys and records being looked at again
+	states      *semaphore.Weighted // stream states being written
+	strayLock   *semaphore.Weighted // a lock
 	strayPace   *rate.Limiter
 	wrongShard  atomic.Bool      // see isWrongShard
 	admission   *guard.Admission // sessions that begin, and agents that join
@@ -134,7 +135,8 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{},
 		unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce), states: make(semaphore, statesAtOnce), strayLock: make(semaphore, 1),
+		restores: semaphore.NewWeighted(restoresAtOnce), states: semaphore.NewWeighted(statesAtOnce),
+		strayLock: semaphore.NewWeighted(1),
 		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}
@@ -231,8 +233,8 @@ func (g *Gateway) ShortestLease() (shortest time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.sessions {
-		if ttl := time.Duration(s.leased.Load()); ttl > 0 && (shortest == 0 || ttl < shortest) {
-			shortest = ttl
+		if shortest == 0 || s.ttl < shortest {
+			shortest = s.ttl
 		}
 	}
 	return shortest
@@ -282,29 +284,11 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 		return nil, g.recordNoHello(stream.Context(), err)
 	}
 	s := newSession(g, stream, end, hello)
-	if refusal := s.prove(); refusal != nil {
+	if refusal := s.register(stream.Context()); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		g.delayRefusal(s.ctx)
-		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
-	}
-	if refusal := s.refuseHello(); refusal != nil {
-		g.deps.Meter.StreamRefused(refusal.GetRefused().GetReason().String())
-		return nil, s.stream.Send(refusal)
-	}
-	if s.spoken == 0 {
-		refusal := s.leaveAlone(stream.Context())
-		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
-	}
-	if refusal := s.open(stream.Context()); refusal != nil {
-		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(),
+		g.deps.Logger.Debug("agent refused", "instance", s.instance, "reason", refusal.GetReason().String(),
 			"why", refusal.GetMessage())
-		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
-	}
-	if !g.admit(s) {
-		g.deps.Meter.StreamRefused(protocol.Refused_UNAVAILABLE.String())
-		return nil, s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
+		return nil, s.stream.Send(refusedMessage(refusal))
 	}
 	// what changed before we were listed among the sessions
 	g.deps.Cache.View(func(c *cache.Content) { g.check(c, s) })

@@ -49,6 +49,7 @@ func TestReplicaThatDoesNotKnowTheSettingsSendsNoWaits(t *testing.T) {
 	})
 }
 
+// proves DET-18
 func TestHelloOfAnotherShardIsRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -59,6 +60,10 @@ func TestHelloOfAnotherShardIsRefused(t *testing.T) {
 		r.refused(h, protocol.Refused_WRONG_SHARD)
 		if w.alive("web-0").Present() {
 			t.Error("it got a lease")
+		}
+		got := r.Refusals().Recent()
+		if len(got) != 1 || got[0].Instance != "web-0" || got[0].Why != "it is of another shard" {
+			t.Errorf("the operator sees %+v", got)
 		}
 	})
 }

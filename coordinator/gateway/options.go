@@ -27,13 +27,13 @@ func SecuredOptions() []grpc.ServerOption {
 	return append(ServerOptions(), grpc.ReadBufferSize(0), grpc.HeaderTableSize(0))
 }
 
-// ServerOptions are the options that an agents' server must have: they detect silence within 15s
-// (DET-3), and limit what one agent can use (SEC-5).
+// ServerOptions are the options that an agents' server must have: they detect silence (DET-3), and
+// limit what one agent can use (SEC-5).
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: protocol.PingAfter, Timeout: protocol.PongTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-			MinTime:             5 * time.Second,
+			MinTime:             protocol.PingAfter / 2,
 			PermitWithoutStream: true,
 		}),
 		grpc.MaxRecvMsgSize(protocol.MaxMessage),

@@ -163,7 +163,7 @@ func (s *session) sendPending() {
 	if why := s.closing(); why != nil {
 		s.muted = true
 		if last := s.farewell(why); last != nil {
-			_ = s.stream.Send(last)
+			_ = s.stream.Send(refusedMessage(last))
 		}
 		s.cancel(why)
 		return

@@ -116,8 +116,9 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 			Why: "the request is malformed, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance,
 			Proved: true, Detail: err.Error(),
 		})
-		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED,
-			"this is no request for a certificate that can be granted", 0))
+		_ = s.stream.Send(refusedMessage(&protocol.Refused{
+			Reason: protocol.Refused_MALFORMED, Message: "this is no request for a certificate that can be granted",
+		}))
 		return err
 	}
 	der, ends, err := s.g.deps.Authority.Issue(r.GetRequest(), s.g.agentIdentity(s.instance),

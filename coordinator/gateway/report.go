@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/coordinator/cache"
-	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -105,10 +105,10 @@ func nack(sequence uint64, why error) *protocol.GatewayMessage {
 // waits for it. If too many sessions need it, for example after a time without reports, the next
 // report retries: otherwise all of them would read etcd with each report, without end.
 func (s *session) reopen() {
-	if !s.g.states.tryAcquire() {
+	if !s.g.states.TryAcquire(1) {
 		return
 	}
-	defer s.g.states.release()
+	defer s.g.states.Release(1)
 	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
 	defer cancel()
 	s.setState(ctx, store.StreamOpen, "", "")
@@ -117,11 +117,11 @@ func (s *session) reopen() {
 // accept renews the lease for a report. late reports whether the alive key does not, or may not,
 // say that the stream is open.
 func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
-	if err := s.exchange.acquire(ctx); err != nil {
+	if err := s.exchange.Acquire(ctx, 1); err != nil {
 		s.renewalFailed(0)
 		return lease, false, err
 	}
-	defer s.exchange.release()
+	defer s.exchange.Release(1)
 	if err := s.recorded(ctx); err != nil {
 		return lease, false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,8 +19,8 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -34,62 +35,72 @@ var (
 
 type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
 
-// session is one stream of one agent.
+// session is one stream of one agent. Its fields stand below the lock that guards them; the
+// package's comment has the goroutines.
 type session struct {
-	g        *Gateway
-	stream   timedStream
-	ctx      context.Context         // ends with the stream; the gateway can end it
-	cancel   context.CancelCauseFunc // ends ctx
+	g      *Gateway
+	stream timedStream
+	ctx    context.Context         // ends with the stream; the gateway can end it
+	cancel context.CancelCauseFunc // ends ctx
+
+	// From the hello, and fixed.
 	instance string
 	bootID   string
 	epoch    uint64
-	hello    *protocol.Hello // until the agent is served, to save memory
-	agent    string          // its version
-	started  time.Time       // when the agent began
-	began    time.Time       // when the stream did
-	entered  time.Time       // when it was registered
-	spoken   uint32          // the version of the protocol that both sides know; 0: there is none
-	speaks   uint32          // that version, or the agent's own if there is none
+	agent    string    // its version
+	started  time.Time // when the agent began
+	began    time.Time // when the stream did
+	spoken   uint32    // the version of the protocol that both sides know; 0: there is none
+	speaks   uint32    // that version, or the agent's own if there is none
 
-	outbox outbox // messages and updates from other goroutines
+	// From the registration, and fixed once the session is shared.
+	entered  time.Time // when it was registered
+	interval time.Duration
+	ttl      time.Duration
+
+	outbox outbox // messages and updates from other goroutines; it has its own lock
 	wanted wanted
 	proof  proof
-	rate   guard.RateState
 
 	// mu is held while a message of the agent is handled, and while something is sent to it, by the
 	// stream's goroutine or a sender. Until the welcome the stream's goroutine holds it.
 	mu       sync.Mutex
+	hello    *protocol.Hello   // until the agent is served, to save memory
 	muted    bool              // only the stream's goroutine may send
 	goodbye  *protocol.Goodbye // the agent's goodbye
-	sequence uint64            // of the last report or heartbeat
-	reported uint64            // sequence of the last report
-	held     uint64            // sequence of the last report that was accepted
+	rate     guard.RateState
+	sequence uint64 // of the last report or heartbeat
+	reported uint64 // sequence of the last report
+	held     uint64 // sequence of the last report that was accepted
+
+	lastReport store.Report // as last given to the report writer
+	persisted  time.Time    // when that was
+	recalled   bool         // what was persisted before this session
+
+	// The report writer's: the pending report under its own lock, and what it keeps between an
+	// agent's reports, which it writes one after another.
+	unwrittenReport pendingReport
+	workload        *store.WorkloadExit // of the report that was written last
+	outputKept      time.Time           // when a workload's last output went into the journal
 
 	// exchange is held during each exchange with the store, so that what a session writes is
-	// written in order. Waiting for it takes no longer than waiting for the store itself.
-	exchange   semaphore
-	asked      bool           // whether a write of alive was ever sent
-	opened     store.Revision // when alive was first written
-	wrote      store.Revision // when alive was last written
+	// written in order. Waiting for it takes no longer than waiting for the store itself. It may be
+	// taken while mu is held, and never the other way round.
+	exchange   *semaphore.Weighted // a lock whose wait ends with a context
+	asked      bool                // whether a write of alive was ever sent
+	opened     store.Revision      // when alive was first written
+	wrote      store.Revision      // when alive was last written
 	lease      store.Lease
-	state      store.StreamState
-	interval   time.Duration
-	ttl        time.Duration
-	leased     atomic.Int64 // ttl, for code that does not hold s.exchange
-	accepted   time.Time    // when the last report was accepted, or the session opened
-	persisted  time.Time
-	lastReport store.Report // as last persisted
-	recalled   bool         // what was persisted before this session
-	overdue    *time.Timer
-	unrecorded bool      // the last read found no record, so nothing is renewed
-	looked     time.Time // when that was
+	state      store.StreamState // as alive has it; "": that is not known
+	accepted   time.Time         // when the last report was accepted, or the session opened
+	overdue    *time.Timer       // runs becomeOverdue on a goroutine of its own
+	unrecorded bool              // the last read found no record, so nothing is renewed
+	looked     time.Time         // when that was
 
-	unwrittenReport pendingReport
-	unwritten       atomic.Bool         // the last write failed
-	doubtful        atomic.Bool         // alive may not be as state says
-	missing         atomic.Bool         // the cache shows no record before deleting
-	workload        *store.WorkloadExit // of the report that was written last; used by the writer, as is
-	outputKept      time.Time           // when a workload's last output went into the journal
+	// What other goroutines note for the next report, without a lock.
+	unwritten atomic.Bool // the last report was not persisted
+	doubtful  atomic.Bool // alive may not be as state says
+	missing   atomic.Bool // the cache shows no record before deleting
 
 	seen struct { // copies for code that must not wait for s.exchange
 		sync.Mutex
@@ -102,7 +113,7 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 		g: g, stream: timedStream{agentStream: stream, timers: &g.timers}, ctx: stream.Context(), cancel: end,
 		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
 		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(),
-		exchange: make(semaphore, 1),
+		exchange: semaphore.NewWeighted(1),
 	}
 	s.mu.Lock()
 	s.rate.Init()
@@ -170,11 +181,8 @@ func malformed(h *protocol.Hello) string {
 	return ""
 }
 
-func refusedMessage(reason protocol.Refused_Reason, message string, epoch uint64) *protocol.GatewayMessage {
-	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
-		Reason:  reason,
-		Message: message, StoredEpoch: epoch,
-	}}}
+func refusedMessage(refusal *protocol.Refused) *protocol.GatewayMessage {
+	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}}
 }
 
 // greet sends the agent its first messages. From then on other goroutines may send.
@@ -322,18 +330,18 @@ func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 	return nil
 }
 
-// farewell returns the last message on a stream that the gateway ends; nil: none.
-func (s *session) farewell(why error) *protocol.GatewayMessage {
+// farewell returns the last word on a stream that the gateway ends; nil: none.
+func (s *session) farewell(why error) *protocol.Refused {
 	var end *retired
 	switch {
 	case errors.Is(why, errSuperseded):
-		return refusedMessage(protocol.Refused_SUPERSEDED, errSuperseded.Error(), 0)
+		return &protocol.Refused{Reason: protocol.Refused_SUPERSEDED, Message: errSuperseded.Error()}
 	case errors.As(why, &end):
-		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: end.refused(s.instance)}}
+		return end.refused(s.instance)
 	case errors.Is(why, errReplicaStops):
-		return refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0)
+		return unavailable(errReplicaStops.Error())
 	case errors.Is(why, errCertificate), errors.Is(why, errDistrusted):
-		return refusedMessage(protocol.Refused_CERTIFICATE, why.Error(), 0)
+		return &protocol.Refused{Reason: protocol.Refused_CERTIFICATE, Message: why.Error()}
 	default:
 		return nil
 	}
@@ -362,14 +370,14 @@ func (s *session) wroteAt() store.Revision {
 }
 
 func (s *session) welcome() error {
-	if err := s.exchange.acquire(s.ctx); err != nil {
+	if err := s.exchange.Acquire(s.ctx, 1); err != nil {
 		return err
 	}
 	lease := s.lease.ID
-	s.exchange.release()
-	// Before the shard's settings are known, send no reconnect times: the agent has the times of its
-	// bootstrap document or its last welcome. A leader relies on the times that agents have when it
-	// gives them time to return (SAFE-1).
+	s.exchange.Release(1)
+	// Before the shard's settings are known, send no reconnect times: the agent has the times of
+	// its bootstrap document or its last welcome. A leader relies on the times that agents have
+	// when it gives them time to return (SAFE-1).
 	var least, most *durationpb.Duration
 	if settings, known := s.g.known(); known {
 		least, most = durationpb.New(settings.ReconnectMin.D()), durationpb.New(settings.ReconnectMax.D())

@@ -175,21 +175,19 @@ func (s *session) found() {
 func (g *Gateway) doubt(s *session) {
 	s.missing.Store(true)
 	g.goDo(func(ctx context.Context) {
-		select {
-		case g.restores <- struct{}{}:
-			defer func() { <-g.restores }()
-		case <-ctx.Done():
+		if g.restores.Acquire(ctx, 1) != nil {
 			return // the next report looks
 		}
+		defer g.restores.Release(1)
 		s.judge(ctx)
 	})
 }
 
 func (s *session) judge(ctx context.Context) {
-	if s.exchange.acquire(ctx) != nil {
+	if s.exchange.Acquire(ctx, 1) != nil {
 		return
 	}
-	defer s.exchange.release()
+	defer s.exchange.Release(1)
 	if s.ctx.Err() != nil || s.closing() != nil || s.g.wrongShard.Load() {
 		return
 	}

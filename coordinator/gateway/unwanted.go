@@ -22,10 +22,10 @@ const (
 	maxClaimed    = 200_000 // those with a claim: they are our machines, and all records may be lost
 	strayRate     = 500     // per second; the others are noted when they return
 	strayBurst    = 1000
-	strayAgain    = 24 * time.Hour // interval at which one is noted again, on a lease that lasts longer
-	strayLeaseFor = time.Hour      // strays of this much time share a lease
-	maxConflicts  = 1000           // within conflictEvery
-	maxUnnoted    = 100_000        // agents that are counted, at 100 bytes each
+	strayAgain    = strayTTL / 7 // interval at which one is noted again, on a lease that lasts longer
+	strayLeaseFor = time.Hour    // strays of this much time share a lease
+	maxConflicts  = 1000         // within conflictEvery
+	maxUnnoted    = 100_000      // agents that are counted, at 100 bytes each
 	unnotedFor    = 10 * time.Minute
 )
 
@@ -127,19 +127,19 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
 		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), lease)},
 	})
-	if errors.Is(err, store.ErrLeaseGone) && g.strayLock.acquire(ctx) == nil {
+	if errors.Is(err, store.ErrLeaseGone) && g.strayLock.Acquire(ctx, 1) == nil {
 		g.strayOn = store.Lease{} // it was revoked
-		g.strayLock.release()
+		g.strayLock.Release(1)
 	}
 	return err
 }
 
 // strayLease returns a lease for strays that are noted now.
 func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
-	if err := g.strayLock.acquire(ctx); err != nil {
+	if err := g.strayLock.Acquire(ctx, 1); err != nil {
 		return 0, err
 	}
-	defer g.strayLock.release()
+	defer g.strayLock.Release(1)
 	if g.strayOn.ID != 0 && time.Since(g.strayOn.From) < strayLeaseFor {
 		return g.strayOn.ID, nil
 	}

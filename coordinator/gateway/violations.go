@@ -56,12 +56,14 @@ func (s *session) failed(err error, goodbye *protocol.Goodbye) error {
 	cutOff := s.g.clients.CutOff(s.instance, time.Now())
 	s.recordCutOff(violation, err.Error(), cutOff)
 	s.ended(err, nil) // a goodbye does not excuse a violation
-	return s.stream.Send(cutOffMessage(cutOff, err))
+	return s.stream.Send(refusedMessage(refusedFor(cutOff, err)))
 }
 
-func cutOffMessage(cutOff time.Duration, why error) *protocol.GatewayMessage {
-	return refusedMessage(protocol.Refused_MALFORMED, fmt.Sprintf("cut off for %s: %s", cutOff.Round(time.Second), why),
-		0)
+// refusedFor is the refusal of an agent that is cut off for a while.
+func refusedFor(cutOff time.Duration, why error) *protocol.Refused {
+	return &protocol.Refused{
+		Reason: protocol.Refused_MALFORMED, Message: fmt.Sprintf("cut off for %s: %s", cutOff.Round(time.Second), why),
+	}
 }
 
 // recordCutOff records that an agent is refused for a while because of a violation (SEC-5).
@@ -75,18 +77,18 @@ func (s *session) recordCutOff(violation guard.Violation, detail string, cutOff 
 
 // refuseHello returns the refusal of an instance that is cut off or says hello too often, nil if
 // the hello may go on. Such a hello costs only a little memory, and the refusal is delayed.
-func (s *session) refuseHello() *protocol.GatewayMessage {
+func (s *session) refuseHello() *protocol.Refused {
 	decision, cutOff := s.g.clients.Hello(s.instance, time.Now())
-	var answer *protocol.GatewayMessage
+	var answer *protocol.Refused
 	switch decision {
 	case guard.HelloViolates:
 		s.recordCutOff(guard.FrequentHellos, guard.FrequentHellos.Error(), cutOff)
-		answer = cutOffMessage(cutOff, guard.FrequentHellos)
+		answer = refusedFor(cutOff, guard.FrequentHellos)
 	case guard.HelloCutOff:
 		text := fmt.Sprintf("cut off for another %s: see the journal", cutOff.Round(time.Second))
-		answer = refusedMessage(protocol.Refused_MALFORMED, text, 0)
+		answer = &protocol.Refused{Reason: protocol.Refused_MALFORMED, Message: text}
 	case guard.HelloDenied:
-		answer = refusedMessage(protocol.Refused_UNAVAILABLE, "too many hellos of this instance: come again later", 0)
+		answer = unavailable("too many hellos of this instance: come again later")
 	default:
 		return nil
 	}

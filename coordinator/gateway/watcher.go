@@ -159,12 +159,10 @@ func (g *Gateway) checkReport(c *cache.Content, s *session) {
 // new lease.
 func (g *Gateway) restore(s *session, seen store.Revision) {
 	g.goDo(func(ctx context.Context) {
-		select {
-		case g.restores <- struct{}{}:
-			defer func() { <-g.restores }()
-		case <-ctx.Done():
+		if g.restores.Acquire(ctx, 1) != nil {
 			return
 		}
+		defer g.restores.Release(1)
 		s.restore(ctx, seen)
 	})
 }
@@ -175,12 +173,10 @@ func (g *Gateway) restore(s *session, seen store.Revision) {
 // had caught up, and would not be restored before.
 func (g *Gateway) recheck(s *session) {
 	g.goDo(func(ctx context.Context) {
-		select {
-		case g.restores <- struct{}{}:
-			defer func() { <-g.restores }()
-		case <-ctx.Done():
+		if g.restores.Acquire(ctx, 1) != nil {
 			return
 		}
+		defer g.restores.Release(1)
 		s.recheck(ctx)
 	})
 }

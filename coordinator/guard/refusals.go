@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,8 +15,8 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/coordinator/reason"
-	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -56,7 +57,8 @@ type Refusals struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter // of entries about a single refusal
 	tallies map[tallyKey]*tally
-	rest    map[refusalKind]*tally // of refusals that found no room in tallies
+	rest    map[refusalKind]*tally        // of refusals that found no room in tallies
+	recent  map[refusalKind]store.Refused // the last refusals of clients that name an instance
 }
 
 // refusalKind is what was refused and why.
@@ -79,7 +81,7 @@ func NewRefusals(log *slog.Logger, journal func(ctx context.Context, entry store
 	return &Refusals{
 		log: log, journal: journal, entries: make(chan store.JournalEntry, journalBurst),
 		limiter: rate.NewLimiter(rate.Every(journalEvery), journalBurst),
-		tallies: map[tallyKey]*tally{}, rest: map[refusalKind]*tally{},
+		tallies: map[tallyKey]*tally{}, rest: map[refusalKind]*tally{}, recent: map[refusalKind]store.Refused{},
 	}
 }
 
@@ -99,6 +101,7 @@ func (r *Refusals) count(f Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	why := refusalKind{f.Rule, f.What, f.Why}
+	r.remember(why, f)
 	key := tallyKey{why, clip.End(SourceOf(f.Address), protocol.MaxName)}
 	t, known := r.tallies[key]
 	if !known && len(r.tallies) >= maxTallies {
@@ -126,6 +129,38 @@ func (r *Refusals) count(f Refusal) bool {
 	}
 	t.count++
 	return false
+}
+
+// remember keeps the first refusal of each minute. r.mu must be held.
+func (r *Refusals) remember(why refusalKind, f Refusal) {
+	minute := time.Now().UTC().Truncate(time.Minute)
+	last, known := r.recent[why]
+	if !identity.IsName(f.Claimed) || !known && len(r.recent) >= maxReasons || last.At.Equal(minute) {
+		return
+	}
+	r.recent[why] = store.Refused{
+		Rule: f.Rule, What: f.What, Why: f.Why, Detail: f.Detail, Instance: f.Claimed, Proved: f.Proved,
+		From: clip.End(f.Address, protocol.MaxName), At: minute,
+	}
+}
+
+// Recent returns what was refused lately to clients that name an instance: the last refusal for
+// each reason, the newest first. What no name comes with is in the journal alone: port scans, say.
+func (r *Refusals) Recent() []store.Refused {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []store.Refused
+	for kind, f := range r.recent {
+		if time.Since(f.At) >= store.RefusedFor {
+			delete(r.recent, kind)
+			continue
+		}
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b store.Refused) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why))
+	})
+	return all[:min(len(all), store.MaxRefused)]
 }
 
 // entry returns the journal entry about one refusal.

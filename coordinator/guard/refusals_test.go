@@ -148,3 +148,41 @@ func TestRefusalsHoldNobodyUpWhileTheJournalHangs(t *testing.T) {
 		}
 	})
 }
+
+// A replica shows the last refusal for each reason, once a minute, and only of clients that name an
+// instance.
+//
+// proves SEC-1, DAY-3
+func TestRecentRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := guard.NewRefusals(slog.New(slog.DiscardHandler), func(context.Context, store.JournalEntry) {})
+		if got := r.Recent(); len(got) != 0 {
+			t.Errorf("nothing was refused: %+v", got)
+		}
+		r.Add(tried("10.0.0.9:1", "web-0"))
+		r.Add(tried("10.0.0.9:2", "web-1")) // in the same minute
+		r.Add(guard.Refusal{Rule: "SEC-1", What: "connection refused", Why: "not TLS", Address: "10.0.0.9:3"})
+		want := tried("10.0.0.9:1", "web-0")
+		got := r.Recent()
+		if len(got) != 1 || got[0].Instance != "web-0" || got[0].From != want.Address || got[0].Why != want.Why {
+			t.Fatalf("refusals %+v", got)
+		}
+		<-time.After(time.Minute)
+		r.Add(tried("10.0.0.9:4", "web-2"))
+		if got := r.Recent(); len(got) != 1 || got[0].Instance != "web-2" {
+			t.Errorf("a minute later: %+v", got)
+		}
+		for i := range 200 {
+			f := tried("10.0.0.9:5", "web-3")
+			f.Why = fmt.Sprint("reason ", i)
+			r.Add(f)
+		}
+		if got := r.Recent(); len(got) != store.MaxRefused {
+			t.Errorf("%d reasons are shown", len(got))
+		}
+		<-time.After(store.RefusedFor)
+		if got := r.Recent(); len(got) != 0 {
+			t.Errorf("after %s: %+v", store.RefusedFor, got)
+		}
+	})
+}

@@ -19,7 +19,7 @@ import (
 const (
 	fullPass = 5 * time.Minute // REC-1
 	// silence is how long etcd may be silent before planning stops (SAFE-3).
-	silence = 3 * time.Second
+	silence = store.WatchSilence
 	// staleRetry is when to check a cache again that was too old.
 	staleRetry = time.Second
 )

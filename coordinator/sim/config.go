@@ -31,8 +31,8 @@ type Config struct {
 	// random number below its argument.
 	Start func(group string, chance func(int) int) (takes time.Duration, ok bool)
 	// LoadEvery is the interval at which loads are measured: 5s by default, more for long
-	// simulations. LoadSteady, if set, is the interval for a group whose instances have been the same
-	// for a while.
+	// simulations. LoadSteady, if set, is the interval for a group whose instances have been the
+	// same for a while.
 	LoadEvery, LoadSteady time.Duration
 	// Plain worlds take no shortcuts: every plan is made from nothing, every status is encoded, and
 	// the leader is told of every report. It makes no other difference.
@@ -66,7 +66,7 @@ func (c Config) withDefaults() Config {
 		c.Replicas = 2
 	}
 	if c.SessionTTL <= 0 {
-		c.SessionTTL = 3 * time.Second
+		c.SessionTTL = store.DefaultSessionTTL
 	}
 	if len(c.Providers) == 0 {
 		c.Providers = []Provider{{Name: "cloud"}}

@@ -132,7 +132,7 @@ func (w *World) BlindLeader(d time.Duration, relist bool) {
 	t.blindFrom, t.blind = w.clock, w.clock+d
 	t.relist = t.relist || relist
 	t.deliverAfter(d)
-	if d > vitalsSilence {
+	if d > store.WatchSilence {
 		w.after(d, func() { w.disturbed(t.replica, "the watch was silent") })
 	}
 }
@@ -163,8 +163,8 @@ func (w *World) StopEtcd(d time.Duration, drops int) {
 	}
 	w.note("etcd is out of reach for %s", d)
 	w.db.down, w.db.downFrom = true, w.clock
-	if d > vitalsSilence {
-		w.after(vitalsSilence, func() { w.allDisturbed("etcd does not answer") })
+	if d > store.WatchSilence {
+		w.after(store.WatchSilence, func() { w.allDisturbed("etcd does not answer") })
 	}
 	if d >= w.cfg.SessionTTL {
 		w.after(w.cfg.SessionTTL, func() {

@@ -14,12 +14,10 @@ import (
 )
 
 const (
-	servedEvery   = 10 * time.Second     // as coordinator/served.go has it
-	vitalsSilence = 3 * time.Second      // as coordinator/disturbance.go has it
-	tickLate      = 3 * time.Second      // as coordinator/term.go has it
-	watchLag      = 2 * time.Millisecond // most of it
-	commitTakes   = 3 * time.Millisecond // at most
-	soonest       = time.Millisecond     // between two plans
+	tickLate    = 3 * time.Second      // as coordinator/term.go has it
+	watchLag    = 2 * time.Millisecond // most of it
+	commitTakes = 3 * time.Millisecond // at most
+	soonest     = time.Millisecond     // between two plans
 	// planning time per instance: changes in that time are in the next plan
 	thinking = 20 * time.Microsecond
 )
@@ -305,5 +303,5 @@ func (t *term) serve() {
 		Conditions: []store.Condition{t.fence.Condition()},
 		Writes:     []store.Write{store.Put(t.w.keys.Served(), store.Encode(rec))},
 	}, nil) // the next one repairs a failure
-	t.after(servedEvery, true, t.serve)
+	t.after(store.ServedEvery, true, t.serve)
 }

@@ -143,6 +143,26 @@ func TestProblemsOfRunningIt(t *testing.T) {
 		"agents of an old version": {with: func(st *Shard) {
 			st.Replicas[1].Record.OtherAgents, st.Replicas[1].Record.OtherVersions = 2, []string{"v0"}
 		}, want: []string{"b: 2 of its agents are of another version (v0) than this coordinator (v1)"}},
+		"agents are refused": {with: func(st *Shard) {
+			foreign := store.Refused{
+				Rule: "DET-18", What: "stream refused", Why: "its protocol is newer than any that is spoken here",
+				Detail: "upgrade the coordinators first", Instance: "web-0-a", Proved: true,
+				From: "10.0.0.7:5", At: noon.Add(-time.Minute),
+			}
+			again, over := foreign, foreign
+			again.Instance, again.At = "web-1-b", noon
+			over.Why, over.At = "it is over", noon.Add(-store.RefusedFor-time.Minute)
+			st.Replicas[0].Record.Refused = []store.Refused{foreign, over}
+			st.Replicas[1].Record.Refused = []store.Refused{again, {
+				Rule: "SEC-1", What: "connection refused", Why: "the certificate has expired", Instance: "web-2-c",
+				From: "10.0.0.8:5", At: noon,
+			}}
+		}, want: []string{
+			"b: stream refused: its protocol is newer than any that is spoken here; the last was web-1-b, from 10.0.0.7:5, " +
+				"0s ago (upgrade the coordinators first)",
+			"b: connection refused: the certificate has expired; the last was one that calls itself web-2-c, from 10.0.0.8:5, " +
+				"0s ago",
+		}},
 		"a provider refuses": {with: func(st *Shard) {
 			st.Served.Record.Silent = []store.Silent{{Provider: "cloud", Why: "there is no secret openstack"}, {
 				Balancer: "web", Why: "connection refused",

@@ -2,6 +2,8 @@ package story
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,6 +179,48 @@ func AgentLines(session store.Versioned[store.Alive], report store.Versioned[sto
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// unheardAfter is when an agent that has not registered deserves a look: most machines boot sooner.
+const unheardAfter = 30 * time.Second
+
+// UnregisteredLines says why the agent of an instance that is booting has not registered, if a
+// replica has refused it, or else what to check on its machine: an agent that reaches no
+// coordinator leaves no trace here.
+func UnregisteredLines(i store.Instance, replicas map[string]store.Versioned[store.Replica], now time.Time) []string {
+	if i.Phase != store.Booting {
+		return nil
+	}
+	var lines, addresses []string
+	for _, id := range slices.Sorted(maps.Keys(replicas)) {
+		r := replicas[id].Record
+		if r.Address != "" {
+			addresses = append(addresses, r.Address)
+		}
+		for _, f := range r.Refused {
+			if f.Instance != i.ID || f.At.Before(i.Created.Truncate(time.Minute)) {
+				continue
+			}
+			line := fmt.Sprintf("agent: %s refused it %s ago, from %s: %s: %s", id, reason.Age(now, f.At),
+				reason.OneLine(f.From), reason.OneLine(f.What), reason.OneLine(f.Why))
+			if f.Detail != "" {
+				line += fmt.Sprintf(" (%.200s)", reason.OneLine(f.Detail))
+			}
+			if !f.Proved {
+				line += "; the client gave the name without proof"
+			}
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > 0 || now.Sub(i.Since) < unheardAfter {
+		return lines
+	}
+	check := "its clock, and its certificate or join token"
+	if len(addresses) > 0 {
+		check = "whether it reaches " + FewNames(addresses) + ", " + check
+	}
+	return []string{"agent: no coordinator has heard of it. On its machine, journalctl -u leasehold-agent says why " +
+		"(without systemd: agent.log in its state directory); check " + check}
 }
 
 // Busy says whether the workload of an instance is busy.

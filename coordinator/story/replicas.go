@@ -12,13 +12,13 @@ import (
 
 const (
 	// servedLate is the age from which the leader's last note is late: three are missing.
-	servedLate = 35 * time.Second
+	servedLate = 3*store.ServedEvery + 5*time.Second
 	// clockAhead is how far in the future a note may be.
 	clockAhead = time.Second
 	// slowWrite is the duration from which a small write to etcd counts as slow.
 	slowWrite = 300 * time.Millisecond
-	// endedShown is how long it is a problem that a part of a server ended, and endedOften the number
-	// of ends from which it is one for as long as they are remembered.
+	// endedShown is how long it is a problem that a part of a server ended, and endedOften the
+	// number of ends from which it is one for as long as they are remembered.
 	endedShown = time.Hour
 	endedOften = 3
 )
@@ -33,7 +33,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		case age >= servedLate:
 			found.addf(st.Leader.Record.Replica,
 				Advise("check the leader's host, etcd's disks, and whether the clocks agree"),
-				"it leads and has not noted for %s that it works, which it does every 10s", reason.Span(age))
+				"it leads and has not noted for %s that it works, which it does every %s", reason.Span(age), store.ServedEvery)
 		case age <= -clockAhead:
 			found.addf(served.Replica, Advise("set the clocks by NTP, of this machine and of the coordinators"),
 				"its clock is ahead of this machine's by %s: times and ages are wrong by as much", reason.Span(-age))
@@ -52,6 +52,7 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 		here = append(here, r.Record)
 	}
 	found = append(found, AuthorityProblems(here, now)...)
+	found = append(found, refusedProblems(here, now)...)
 	for _, r := range down(st, now) {
 		found.addf(r.ID, Advise("start it again; one that is gone for good is forgotten after a day"),
 			"this coordinator is down: it was seen %s ago", reason.Age(now, r.At))
@@ -79,6 +80,49 @@ func replicaProblems(st *Shard, now time.Time) []Problem {
 				"%s of another version (%.100s) than this coordinator (%s)", agentsAre(r.OtherAgents),
 				reason.OneLine(strings.Join(r.OtherVersions, ", ")), r.Version)
 		}
+	}
+	return found
+}
+
+// refusedProblems returns one problem for each reason for which agents are refused, at the replica
+// that refused one last: an agent tries all of them.
+func refusedProblems(here []store.Replica, now time.Time) []Problem {
+	type refusal struct {
+		store.Refused
+		replica string
+	}
+	var last []refusal
+	for _, r := range here {
+		for _, f := range r.Refused {
+			if now.Sub(f.At) >= store.RefusedFor+time.Minute { // it is noted to the minute
+				continue
+			}
+			i := slices.IndexFunc(last, func(other refusal) bool { return other.What == f.What && other.Why == f.Why })
+			switch {
+			case i < 0:
+				last = append(last, refusal{f, r.ID})
+			case last[i].At.Before(f.At):
+				last[i] = refusal{f, r.ID}
+			}
+		}
+	}
+	var found []Problem
+	for _, f := range last {
+		p := Problem{
+			About: f.replica, Rule: f.Rule,
+			What:     fmt.Sprintf("%s: %s", reason.OneLine(f.What), reason.OneLine(f.Why)),
+			Remedies: Run("leasehold explain " + f.Instance),
+		}
+		who := f.Instance
+		if !f.Proved {
+			who = "one that calls itself " + who
+		}
+		p.What += fmt.Sprintf("; the last was %s, from %s, %s ago", reason.OneLine(who), reason.OneLine(f.From),
+			reason.Age(now, f.At))
+		if f.Detail != "" {
+			p.What += fmt.Sprintf(" (%.200s)", reason.OneLine(f.Detail))
+		}
+		found = append(found, p)
 	}
 	return found
 }

@@ -49,6 +49,7 @@ func (s *Source) Instance(id string, now time.Time) (v Instance, read bool) {
 		v.Report, v.Unit = c.Reports[id], s.unitOf(c, id, now)
 		v.Group, v.Slot = i.Record.Group, i.Record.Slot
 		v.Lines = append(story.InstanceLines(i.Record, now), story.AgentLines(c.Alive[id], c.Reports[id], now)...)
+		v.Lines = append(v.Lines, story.UnregisteredLines(i.Record, c.Replicas, now)...)
 		v.Upcoming = instanceUpcoming(c, id, now)
 		slot := c.Slots[v.Group][v.Slot]
 		if line := story.SlotState(slot.Record, now); line != "" {

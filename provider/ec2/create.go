@@ -181,7 +181,7 @@ func (p *Provider) awaitToken(ctx context.Context, token string) (found *instanc
 
 // input is the request for a machine, without type, subnet and client token.
 func (p *Provider) input(ctx context.Context, k key, req provider.CreateRequest) (*ec2.RunInstancesInput, error) {
-	s, err := readSettings(req.Template.Settings)
+	s, err := p.readSettings(req.Template.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", provider.ErrInvalid, err)
 	}

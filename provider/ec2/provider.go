@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/amazon"
 	"github.com/leasehold/leasehold/provider/keylock"
-	"github.com/leasehold/leasehold/provider/settings"
 )
 
 // Provider makes machines that are instances of EC2.
@@ -96,13 +95,10 @@ func (p *Provider) Validate(t provider.Template) error {
 			invalid("tags: %q: a name has 1 to %d bytes, a value at most %d", k, maxTagKey, maxTagValue)
 		}
 	}
-	if err := settings.Check(p.schema, t.Settings); err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	s, err := readSettings(t.Settings)
+	s, err := p.readSettings(t.Settings)
 	switch {
 	case err != nil:
-		invalid("%w", err)
+		return errors.Join(append(errs, err)...)
 	case s.LaunchTemplate == nil && s.Image == "" && p.image == "":
 		invalid("settings.image: is missing, and the provider's configuration has no image either")
 	case s.LaunchTemplate == nil && len(t.InstanceTypes) == 0:

@@ -1,9 +1,9 @@
 package ec2
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
+
+	"github.com/leasehold/leasehold/provider/settings"
 )
 
 // options are Template.Settings.
@@ -31,19 +31,11 @@ type rootDisk struct {
 	Encrypted *bool  `json:"encrypted"`
 }
 
-// readSettings reads settings that the schema allows.
-func readSettings(values map[string]any) (options, error) {
+// readSettings checks settings and fills in the defaults.
+func (p *Provider) readSettings(given map[string]any) (options, error) {
 	s := options{MetadataHops: 1}
-	text, err := json.Marshal(values)
-	if err != nil {
-		return s, fmt.Errorf("settings: %w", err)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return s, fmt.Errorf("settings: %w", err)
-	}
-	return s, nil
+	err := settings.Decode(p.schema, given, &s)
+	return s, err
 }
 
 // schemaOf returns the JSON Schema of the settings, with the configuration's defaults.

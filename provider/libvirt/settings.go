@@ -110,14 +110,7 @@ func schemaOf(c Config) json.RawMessage {
 
 // readSettings checks settings and fills in the defaults.
 func (p *Provider) readSettings(given map[string]any) (s templateSettings, err error) {
-	if err := settings.Check(p.schema, given); err != nil {
-		return s, err
-	}
-	data, err := json.Marshal(given)
-	if err == nil && given != nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err != nil {
+	if err := settings.Decode(p.schema, given, &s); err != nil {
 		return s, err
 	}
 	refuse := func(format string, args ...any) error {

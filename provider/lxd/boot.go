@@ -30,7 +30,7 @@ const unlimited = 0 // LXD has no time limit on a start
 // startUp starts a container whose start was noted as intended, and notes the outcome.
 func (p *Provider) startUp(ctx context.Context, c *container) (*container, error) {
 	err := p.setState(ctx, c.Name, "start", unlimited)
-	if err != nil && !says(err, []string{"already running"}) {
+	if err != nil && !hasMeaning(err, running) {
 		var f *failure
 		if errors.As(err, &f) && ctx.Err() == nil {
 			p.noteFailed(ctx, c, f.text)
@@ -48,7 +48,7 @@ func (p *Provider) startUp(ctx context.Context, c *container) (*container, error
 // LXD itself changes the container while its start fails, so the note may have to be created again.
 func (p *Provider) noteFailed(ctx context.Context, c *container, why string) {
 	var err error
-	for again := true; again; again = changed(err) && ctx.Err() == nil {
+	for again := true; again; again = hasMeaning(err, changed) && ctx.Err() == nil {
 		var now *container
 		if now, err = p.again(ctx, c); err == nil && !now.up() {
 			_, err = p.note(ctx, now, map[string]string{keyStep: noteOf(stepFailed, time.Now()), keyWhy: why})
@@ -71,7 +71,7 @@ func (p *Provider) noteStarted(ctx context.Context, c *container) (*container, e
 		if err == nil {
 			return now, nil
 		}
-		if !changed(err) {
+		if !hasMeaning(err, changed) {
 			return c, err
 		}
 		if c, err = p.again(ctx, c); err != nil {

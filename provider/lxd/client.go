@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 
@@ -81,6 +82,7 @@ type operation struct {
 	Code        int                 `json:"status_code"`
 	Resources   map[string][]string `json:"resources"`
 	Err         string              `json:"err"`
+	ErrCode     int                 `json:"err_code"` // 0 in LXD 5.0
 }
 
 // request is one request.
@@ -135,7 +137,7 @@ func (c *client) await(ctx context.Context, path string) error {
 		return err
 	}
 	if op.Err != "" || op.Code >= http.StatusBadRequest {
-		return &failure{code: op.Code, text: op.Err, operation: true}
+		return &failure{code: op.ErrCode, text: op.Err}
 	}
 	return nil
 }
@@ -196,7 +198,7 @@ func failureOf(status int, data []byte) *failure {
 	var e envelope
 	if err := json.Unmarshal(data, &e); err != nil || e.Error == "" {
 		const some = 200
-		return &failure{code: status, text: fmt.Sprintf("%s: %.*s", http.StatusText(status), some, data)}
+		return &failure{code: status, text: http.StatusText(status) + ": " + clip.Marked(string(data), some)}
 	}
 	return &failure{code: status, text: e.Error}
 }

@@ -32,7 +32,7 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 			return provider.ErrNotFound
 		}
 		_, news, err := p.client.send(ctx, request{method: http.MethodGet, path: path(name) + "/console"})
-		if says(err, []string{"no such file or directory"}) {
+		if hasMeaning(err, silent) {
 			news, err = nil, nil // nothing, or nothing new
 		}
 		if err != nil {
@@ -49,7 +49,7 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 		err = provider.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read console of machine %s: %w", instance, p.meaning(err, ""))
+		return nil, fmt.Errorf("read console of machine %s: %w", instance, p.kindOf(err, ""))
 	}
 	return tail, nil
 }

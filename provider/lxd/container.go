@@ -170,7 +170,7 @@ func (p *Provider) look(ctx context.Context, name string) (c *container, ok bool
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, p.meaning(err, "")
+		return nil, false, p.kindOf(err, "")
 	}
 	if c.Name != name { // this says nothing about the container that was asked for
 		return nil, false, fmt.Errorf("LXD was asked for container %s and answers with %q", name, c.Name)

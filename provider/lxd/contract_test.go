@@ -120,7 +120,7 @@ func TestOnARealLXD(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *lxdtest.LXD){
 			"crashes": crashes, "replicas at once": replicasAtOnce, "strangers": strangers, "foreign boots": foreignBoots,
 			"frozen": frozen, "ends in order": endsInOrder, "delete cuts short": deleteCutsShort, "refusals": refusals,
-			"over HTTPS": overHTTPS, "addresses": addresses, "reboots": reboots,
+			"over HTTPS": overHTTPS, "addresses": addresses, "reboots": reboots, "answers": answers,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

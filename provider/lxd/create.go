@@ -51,7 +51,7 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 		return err
 	})
 	if err != nil {
-		return provider.Machine{}, fmt.Errorf("create machine %s: %w", b.Instance, p.meaning(err, req.Zone))
+		return provider.Machine{}, fmt.Errorf("create machine %s: %w", b.Instance, p.kindOf(err, req.Zone))
 	}
 	return m, nil
 }
@@ -78,7 +78,7 @@ func (p *Provider) createOnce(ctx context.Context, req provider.CreateRequest) (
 		return nil, err
 	}
 	if !ok {
-		if err := p.make(ctx, req); err != nil && !says(err, taken) {
+		if err := p.make(ctx, req); err != nil && !hasMeaning(err, taken) {
 			return nil, err
 		}
 		if c, ok, err = p.look(ctx, name); err != nil {
@@ -117,7 +117,7 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) error {
 		_, err := p.client.call(ctx, request{
 			method: http.MethodPost, path: "/1.0/instances", query: query, body: body,
 		}, nil)
-		return err
+		return ofTemplate(err)
 	})
 }
 
@@ -139,9 +139,9 @@ type withoutProfiles struct {
 
 // describe is what LXD is to make of a request.
 func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, error) {
-	s, wrong := readSettings(req.Template.Settings)
-	if wrong != nil {
-		return nil, errors.Join(wrong...)
+	s, err := p.readSettings(req.Template.Settings)
+	if err != nil {
+		return nil, err
 	}
 	b := req.Bootstrap
 	config := map[string]string{
@@ -181,18 +181,11 @@ func (p *Provider) describe(req provider.CreateRequest, now time.Time) (any, err
 	case n.Managed != "":
 		devices["eth0"] = map[string]string{"type": "nic", "network": n.Managed, "name": "eth0"}
 	}
-	image, profiles := s.Image, s.Profiles
-	if image == "" {
-		image = p.image
-	}
-	if profiles == nil {
-		profiles = p.profiles
-	}
 	post := instancesPost{
-		Name: nameOf(b.Instance), Type: "container", Source: sourceOf(image), Profiles: profiles, Config: config,
+		Name: nameOf(b.Instance), Type: "container", Source: sourceOf(s.Image), Profiles: s.Profiles, Config: config,
 		Devices: devices,
 	}
-	if profiles != nil && len(profiles) == 0 {
+	if s.Profiles != nil && len(s.Profiles) == 0 {
 		return withoutProfiles{post, []string{}}, nil
 	}
 	return post, nil
@@ -240,8 +233,8 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 			// Another call has started it, or ours whose answer was lost.
 			return p.noteStarted(ctx, c)
 		}
-		// The document comes before the intent to start: a container that takes none is still marked
-		// as new, and so may be created again.
+		// The document comes before the intent to start: a container that takes none is still
+		// marked as new, and so may be created again.
 		if err := p.push(ctx, c.Name, b); err != nil {
 			return c, err
 		}
@@ -249,7 +242,7 @@ func (p *Provider) complete(ctx context.Context, c *container, b provider.Bootst
 		if err == nil {
 			return p.startUp(ctx, now)
 		}
-		if !changed(err) {
+		if !hasMeaning(err, changed) {
 			return c, err
 		}
 		if c, err = p.again(ctx, c); err != nil {
@@ -270,7 +263,7 @@ func (p *Provider) discard(ctx context.Context, c *container) error {
 			err = p.remove(ctx, c.Name)
 		}
 	}
-	if changed(err) || says(err, running) {
+	if hasMeaning(err, changed) || hasMeaning(err, running) {
 		return nil // another call goes on with it, and so does ours
 	}
 	return gone(err)
@@ -314,7 +307,7 @@ func (p *Provider) push(ctx context.Context, name string, b provider.Bootstrap) 
 			},
 		}
 		err := retry(ctx, func() error { return p.pushOne(ctx, r) })
-		if err != nil && !(f.kind == "directory" && says(err, []string{"file exists", "already exists"})) {
+		if err != nil && !(f.kind == "directory" && hasMeaning(err, taken)) {
 			return fmt.Errorf("write bootstrap document: %w", err)
 		}
 	}

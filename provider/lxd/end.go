@@ -29,7 +29,7 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 				c = now
 				return nil
 			}
-			if !changed(err) {
+			if !hasMeaning(err, changed) {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 		err = p.end(ctx, c, timeout)
 	}
 	if err = gone(err); err != nil {
-		return fmt.Errorf("stop machine %s: %w", instance, p.meaning(err, ""))
+		return fmt.Errorf("stop machine %s: %w", instance, p.kindOf(err, ""))
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ const stopAgain = 200 * time.Millisecond
 // gone makes no error of a container that is not there any more.
 func gone(err error) error {
 	//nolint:errorlint // errVanished is never wrapped
-	if notFound(err) || err == errVanished || says(err, []string{"instance not found"}) {
+	if hasMeaning(err, absent) || err == errVanished {
 		return nil
 	}
 	return err
@@ -72,7 +72,7 @@ func (p *Provider) end(ctx context.Context, c *container, timeout time.Duration)
 			return ctx.Err()
 		}
 		var f *failure
-		if err != nil && (!errors.As(err, &f) || timeout <= 0 && !says(err, []string{"already stopped", "not running"})) {
+		if err != nil && (!errors.As(err, &f) || timeout <= 0 && !hasMeaning(err, stopped)) {
 			return err
 		}
 		// A request that failed before its time was not refused by the machine: it comes again.
@@ -101,13 +101,13 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 					return err
 				}
 			}
-			if err = p.remove(ctx, name); !says(err, running) {
+			if err = p.remove(ctx, name); !hasMeaning(err, running) {
 				return err
 			}
 		}
 	})
 	if err = gone(err); err != nil {
-		return fmt.Errorf("delete machine %s: %w", instance, p.meaning(err, ""))
+		return fmt.Errorf("delete machine %s: %w", instance, p.kindOf(err, ""))
 	}
 	p.mu.Lock()
 	if k, is := p.known[name]; is && k.shard == shard {
@@ -147,7 +147,7 @@ func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) er
 				c = now
 				break
 			}
-			if !changed(err) {
+			if !hasMeaning(err, changed) {
 				return err
 			}
 			if c, err = p.again(ctx, c); err != nil {
@@ -166,7 +166,7 @@ func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) er
 		err = provider.ErrNotFound
 	}
 	if err != nil {
-		return fmt.Errorf("restart machine %s: %w", instance, p.meaning(err, ""))
+		return fmt.Errorf("restart machine %s: %w", instance, p.kindOf(err, ""))
 	}
 	return nil
 }

@@ -77,6 +77,11 @@ func ended(code int, text string) http.HandlerFunc {
 	return answer(map[string]any{"status_code": code, "err": text})
 }
 
+// endedWith is the failure of an operation with a code, as of LXD 6.
+func endedWith(code int, text string) http.HandlerFunc {
+	return answer(map[string]any{"status_code": 400, "err": text, "err_code": code})
+}
+
 // ours is a container of instance i1 of shard s1.
 func ours(status string, more map[string]string) map[string]any {
 	config := map[string]string{tagShard: "s1", tagInstance: "i1", tagZone: "local", keyStep: noteOf(stepStarted,
@@ -254,10 +259,13 @@ func TestErrorsHaveAKind(t *testing.T) {
 		"Certificate is restricted": {
 			http.StatusForbidden, provider.Credentials,
 		},
-		`Reached maximum number of instances in project "p"`:             {http.StatusForbidden, provider.Quota},
-		"Failed getting cluster member with least instances: no members": {http.StatusInternalServerError, provider.Capacity},
-		"Create LVM: No space left on device":                            {http.StatusInternalServerError, provider.Capacity},
-		"Privileged containers are forbidden":                            {http.StatusForbidden, provider.Invalid},
+		`Reached maximum number of instances in project "p"`:  {http.StatusForbidden, provider.Quota},
+		"No suitable cluster member could be found":           {http.StatusNotFound, provider.Capacity},
+		"Cluster group \"racks\" not found":                   {http.StatusNotFound, provider.Invalid},
+		"Target only allowed when clustered":                  {http.StatusBadRequest, provider.Invalid},
+		"Missing event connection with target cluster member": {http.StatusServiceUnavailable, provider.Temporary},
+		"Create LVM: No space left on device":                 {http.StatusInternalServerError, provider.Capacity},
+		"Privileged containers are forbidden":                 {http.StatusForbidden, provider.Invalid},
 		"Failed to fetch image: unexpected EOF": {
 			http.StatusInternalServerError,
 			provider.Temporary,
@@ -270,7 +278,7 @@ func TestErrorsHaveAKind(t *testing.T) {
 			} {
 				p := fake(t, map[string]http.HandlerFunc{
 					"GET /1.0/instances/ls-i1": refuse(http.StatusNotFound, "Instance not found"), "POST /1.0/instances": says,
-					"GET /1.0/operations/op/wait": ended(c.code, text),
+					"GET /1.0/operations/op/wait": endedWith(c.code, text),
 				})
 				_, err := p.Create(t.Context(), request1())
 				if provider.KindOf(err) != c.want || !strings.Contains(err.Error(), text) {

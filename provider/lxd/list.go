@@ -17,7 +17,7 @@ import (
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	machines, err := p.list(ctx, shard)
 	if err != nil {
-		return nil, fmt.Errorf("list machines: %w", p.meaning(err, ""))
+		return nil, fmt.Errorf("list machines: %w", p.kindOf(err, ""))
 	}
 	return machines, nil
 }

@@ -77,15 +77,6 @@ func (p *Provider) Validate(t provider.Template) error {
 				strings.Join(p.zoneNames(), ", ")))
 		}
 	}
-	s, wrong := readSettings(t.Settings)
-	if wrong == nil && s.Image == "" && p.image == "" {
-		wrong = append(wrong, errors.New("settings.image: is missing, and the provider's configuration has no image either"))
-	}
-	if wrong == nil && s.Disk != "" && p.pool == "" {
-		wrong = append(wrong, errors.New("settings.disk: needs a pool in the provider's configuration"))
-	}
-	for _, err := range wrong {
-		errs = append(errs, fmt.Errorf("%w: %w", provider.ErrInvalid, err))
-	}
-	return errors.Join(errs...)
+	_, err := p.readSettings(t.Settings)
+	return errors.Join(append(errs, err)...)
 }

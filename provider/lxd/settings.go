@@ -2,31 +2,30 @@ package lxd
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/settings"
 )
 
-// settings are Template.Settings.
-type settings struct {
-	Image    string
-	CPU      int
-	Memory   string
-	Disk     string
-	Profiles []string // nil: the configuration's
-	Network  network
-	Config   map[string]string
+// templateSettings are Template.Settings.
+type templateSettings struct {
+	Image    string            `json:"image"`
+	CPU      int               `json:"cpu"`
+	Memory   string            `json:"memory"`
+	Disk     string            `json:"disk"`
+	Profiles []string          `json:"profiles"` // nil: the configuration's
+	Network  network           `json:"network"`
+	Config   map[string]string `json:"config"`
 }
 
 // network is the interface eth0. The zero value leaves it to the profiles.
 type network struct {
-	Bridge  string // of the host
-	Managed string // a network of LXD's
-	None    bool
+	Bridge  string `json:"bridge"`  // of the host
+	Managed string `json:"managed"` // a network of LXD's
+	None    bool   `json:"none"`
 }
 
 const maxCPU = 4096
@@ -51,21 +50,6 @@ var passed = []string{
 // keptKeys are families within those that are Leasehold's own.
 var keptKeys = []string{tags, "environment.LEASEHOLD_"}
 
-func mayPass(key string) bool {
-	for _, k := range keptKeys {
-		if strings.HasPrefix(key, k) {
-			return false
-		}
-	}
-	for _, k := range passed {
-		if family := strings.HasSuffix(k, "."); !family && key == k ||
-			family && strings.HasPrefix(key, k) && len(key) > len(k) {
-			return true
-		}
-	}
-	return false
-}
-
 // schemaOf is the JSON Schema of the settings. Its defaults are the configuration's.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description, pattern string) map[string]any {
@@ -76,6 +60,7 @@ func schemaOf(c Config) json.RawMessage {
 		return s
 	}
 	image := text("alias or full fingerprint of an image in LXD", "")
+	image["minLength"] = 1
 	if c.Image != "" {
 		image["default"] = c.Image
 	}
@@ -106,9 +91,12 @@ func schemaOf(c Config) json.RawMessage {
 				},
 			},
 			"config": map[string]any{
-				"type": "object", "additionalProperties": map[string]any{"type": "string"},
-				"propertyNames": map[string]any{"pattern": passedPattern()},
-				"description":   "keys of LXD's own configuration",
+				"type": "object", "additionalProperties": false,
+				"patternProperties": map[string]any{
+					onlyPassed(): map[string]any{"type": "string"}, onlyKept(): false,
+				},
+				"description": "keys of LXD's own configuration that give the container no more rights: " +
+					strings.Join(passed, ", ") + "; others belong into a profile",
 			},
 		},
 	}
@@ -119,8 +107,8 @@ func schemaOf(c Config) json.RawMessage {
 	return data
 }
 
-// passedPattern leaves it to Validate to refuse the keys that are Leasehold's own.
-func passedPattern() string {
+// onlyPassed and onlyKept are the patterns of the two lists. A family needs a name after it.
+func onlyPassed() string {
 	var forms []string
 	for _, k := range passed {
 		form := regexp.QuoteMeta(k)
@@ -132,140 +120,31 @@ func passedPattern() string {
 	return "^(" + strings.Join(forms, "|") + ")$"
 }
 
-// readSettings reads and checks settings. Each error begins with the path of what is wrong.
-func readSettings(given map[string]any) (settings, []error) {
-	r := reader{}
-	var s settings
-	r.object("settings", given, map[string]func(string, any){
-		"image":  func(at string, v any) { s.Image = r.text(at, v, nil, "an image's alias or fingerprint") },
-		"cpu":    func(at string, v any) { s.CPU = r.number(at, v) },
-		"memory": func(at string, v any) { s.Memory = r.text(at, v, sizeForm, "a size such as 512MiB") },
-		"disk":   func(at string, v any) { s.Disk = r.text(at, v, sizeForm, "a size such as 10GiB") },
-		"profiles": func(at string, v any) {
-			s.Profiles = []string{}
-			for i, name := range r.list(at, v) {
-				s.Profiles = append(s.Profiles, r.text(fmt.Sprintf("%s[%d]", at, i), name, nameForm, "a profile's name"))
-			}
-		},
-		"network": func(at string, v any) { s.Network = r.network(at, v) },
-		"config":  func(at string, v any) { s.Config = r.config(at, v) },
-	})
-	return s, r.wrong
+func onlyKept() string {
+	var forms []string
+	for _, k := range keptKeys {
+		forms = append(forms, regexp.QuoteMeta(k))
+	}
+	return "^(" + strings.Join(forms, "|") + ")"
 }
 
-// reader collects what is wrong.
-type reader struct{ wrong []error }
-
-func (r *reader) fail(at, format string, args ...any) {
-	r.wrong = append(r.wrong, fmt.Errorf("%s: "+format, append([]any{at}, args...)...))
-}
-
-// object reads a mapping whose keys are known.
-func (r *reader) object(at string, given map[string]any, fields map[string]func(at string, v any)) {
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		read, is := fields[key]
-		if !is {
-			r.fail(at+"."+key, "is no setting of this provider: it has %s",
-				strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
-			continue
+// readSettings checks settings and fills in the defaults of the configuration.
+func (p *Provider) readSettings(given map[string]any) (templateSettings, error) {
+	s := templateSettings{Image: p.image, Profiles: slices.Clone(p.profiles)} // decoding writes into a slice
+	if err := settings.Decode(p.schema, given, &s); err != nil {
+		return s, err
+	}
+	switch {
+	case s.Image == "":
+		return s, &provider.Error{
+			Kind: provider.Invalid, Scope: "template.settings.image",
+			Message: "is missing, and the provider's configuration has no image either",
 		}
-		read(at+"."+key, given[key])
-	}
-}
-
-func (r *reader) mapping(at string, v any) map[string]any {
-	m, is := v.(map[string]any)
-	if !is {
-		r.fail(at, "must be a mapping, and is %v", v)
-	}
-	return m
-}
-
-func (r *reader) list(at string, v any) []any {
-	switch v := v.(type) {
-	case []any:
-		return v
-	case []string:
-		var out []any
-		for _, s := range v {
-			out = append(out, s)
-		}
-		return out
-	}
-	r.fail(at, "must be a list, and is %v", v)
-	return nil
-}
-
-func (r *reader) text(at string, v any, form *regexp.Regexp, what string) string {
-	s, is := v.(string)
-	if !is || s == "" || form != nil && !form.MatchString(s) {
-		r.fail(at, "must be %s, and is %v", what, quoted(v))
-		return ""
-	}
-	return s
-}
-
-func quoted(v any) any {
-	if s, is := v.(string); is {
-		return strconv.Quote(s)
-	}
-	return v
-}
-
-// number takes what YAML and JSON make of a whole number.
-func (r *reader) number(at string, v any) int {
-	n := math.NaN()
-	switch v := v.(type) {
-	case int:
-		n = float64(v)
-	case int64:
-		n = float64(v)
-	case uint64:
-		n = float64(v)
-	case float64:
-		n = v
-	}
-	if math.IsNaN(n) || n != math.Trunc(n) || n < 1 || n > maxCPU {
-		r.fail(at, "must be a whole number from 1 to %d, and is %v", maxCPU, quoted(v))
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) network(at string, v any) network {
-	var n network
-	given := r.mapping(at, v)
-	if given == nil {
-		return n
-	}
-	r.object(at, given, map[string]func(string, any){
-		"bridge":  func(at string, v any) { n.Bridge = r.text(at, v, linkForm, "the name of a bridge") },
-		"managed": func(at string, v any) { n.Managed = r.text(at, v, linkForm, "the name of a network") },
-		"none": func(at string, v any) {
-			if n.None = v == true; !n.None {
-				r.fail(at, "can only be true")
-			}
-		},
-	})
-	if len(given) != 1 {
-		r.fail(at, "must have exactly one of bridge, managed, none")
-	}
-	return n
-}
-
-func (r *reader) config(at string, v any) map[string]string {
-	given := r.mapping(at, v)
-	out := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		value, is := given[key].(string)
-		switch {
-		case !mayPass(key):
-			r.fail(at+"."+key, "may not be set by a template: put it into a profile. Allowed are %s", strings.Join(passed, ", "))
-		case !is:
-			r.fail(at+"."+key, "must be text, and is %v: put it in quotation marks", given[key])
-		default:
-			out[key] = value
+	case s.Disk != "" && p.pool == "":
+		return s, &provider.Error{
+			Kind: provider.Invalid, Scope: "template.settings.disk",
+			Message: "needs a pool in the provider's configuration",
 		}
 	}
-	return out
+	return s, nil
 }

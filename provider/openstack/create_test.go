@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -272,5 +273,19 @@ func TestALostAnswer(t *testing.T) {
 	}
 	if m := mustCreate(t, p, request("i-1")); m.Ref != c.Servers()[0].ID || len(c.Servers()) != 1 {
 		t.Errorf("the next call made %+v", c.Servers())
+	}
+}
+
+// A template's settings replace the defaults of the configuration for that template alone.
+//
+// proves PROV-3
+func TestSettingsLeaveTheConfigurationAlone(t *testing.T) {
+	p := on(t, newCloud(t), func(c *Config) { c.SecurityGroups = []string{"ours"} })
+	if s, err := p.readSettings(map[string]any{"security_groups": []any{"theirs"}}); err != nil ||
+		!slices.Equal(s.SecurityGroups, []string{"theirs"}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := p.readSettings(nil); err != nil || !slices.Equal(s.SecurityGroups, []string{"ours"}) {
+		t.Errorf("the next template gets %+v, %v", s, err)
 	}
 }

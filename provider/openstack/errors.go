@@ -12,6 +12,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -40,7 +41,7 @@ func textOf(e gophercloud.ErrUnexpectedResponseCode) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s: %.*s", http.StatusText(e.Actual), maxText, e.Body)
+	return http.StatusText(e.Actual) + ": " + clip.Marked(string(e.Body), maxText)
 }
 
 // meaning gives an error of OpenStack's its kind (PROV-5).

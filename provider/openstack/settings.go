@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/provider/settings"
@@ -59,14 +60,11 @@ func schemaOf(c Config) json.RawMessage {
 
 // readSettings checks settings and fills in the defaults of the configuration.
 func (p *Provider) readSettings(given map[string]any) (templateSettings, error) {
-	s := templateSettings{Image: p.config.Image, KeyName: p.config.KeyName, SecurityGroups: p.config.SecurityGroups}
-	if err := settings.Check(p.schema, given); err != nil {
-		return s, err
+	s := templateSettings{
+		Image: p.config.Image, KeyName: p.config.KeyName,
+		SecurityGroups: slices.Clone(p.config.SecurityGroups), // decoding writes into it
 	}
-	data, err := json.Marshal(given)
-	if err == nil && given != nil {
-		err = json.Unmarshal(data, &s)
-	}
+	err := settings.Decode(p.schema, given, &s)
 	return s, err
 }
 

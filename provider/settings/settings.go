@@ -66,6 +66,25 @@ func Check(schema json.RawMessage, values map[string]any) error {
 	return errors.Join(errs...)
 }
 
+// Decode checks settings as Check does and then decodes them into a struct, by the names in its
+// tags. What the settings do not set keeps its value in the struct: the provider's default.
+func Decode(schema json.RawMessage, values map[string]any, into any) error {
+	if err := Check(schema, values); err != nil || values == nil {
+		return err
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	// A schema that allows what the struct has not is a mistake of the provider's.
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	return nil
+}
+
 // Problems returns what is wrong with settings, in order of path.
 func Problems(schema json.RawMessage, values map[string]any) ([]Problem, error) {
 	compiled, err := Compile(schema)
@@ -91,11 +110,18 @@ func Problems(schema json.RawMessage, values map[string]any) ([]Problem, error) 
 	var problems []Problem
 	english := message.NewPrinter(language.English)
 	for _, leaf := range leaves(wrong) {
-		what := leaf.ErrorKind.LocalizedString(english)
-		if unknown, is := leaf.ErrorKind.(*kind.AdditionalProperties); is && len(leaf.InstanceLocation) == 0 {
-			what = unknownSettings(unknown.Properties, compiled)
+		at, what := leaf.InstanceLocation, leaf.ErrorKind.LocalizedString(english)
+		switch k := leaf.ErrorKind.(type) {
+		case *kind.AdditionalProperties:
+			if len(at) == 0 {
+				what = unknownSettings(k.Properties, compiled)
+			} else {
+				what += described(compiled, at)
+			}
+		case *kind.FalseSchema:
+			what = "may not be set" + described(compiled, at[:max(0, len(at)-1)])
 		}
-		problems = append(problems, Problem{pathOf(leaf.InstanceLocation), what})
+		problems = append(problems, Problem{pathOf(at), what})
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return problems, nil
@@ -109,6 +135,19 @@ func unknownSettings(names []string, schema *jsonschema.Schema) string {
 		return text + "; the provider has none"
 	}
 	return text + "; the settings are " + strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", ")
+}
+
+// described returns the description of an object, which says what it may have.
+func described(schema *jsonschema.Schema, at []string) string {
+	for _, part := range at {
+		if schema = schema.Properties[part]; schema == nil {
+			return ""
+		}
+	}
+	if schema.Description == "" {
+		return ""
+	}
+	return ": it has " + schema.Description
 }
 
 // pathOf is a place in the settings as a group file has it.

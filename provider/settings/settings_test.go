@@ -12,6 +12,8 @@ import (
 
 const schema = `{"type": "object", "additionalProperties": false, "required": ["image"], "properties": {
 	"image": {"type": "string"},
+	"config": {"type": "object", "description": "names that begin with user.", "additionalProperties": false,
+		"patternProperties": {"^user[.]": {}, "^user[.]ours": false}},
 	"disks": {"type": "array", "items": {"type": "object", "properties": {"gib": {"type": "integer", "minimum": 1}}}}}}`
 
 // proves PROV-3
@@ -22,7 +24,12 @@ func TestCheck(t *testing.T) {
 	}{
 		{schema, `{"image": "debian", "disks": [{"gib": 10}]}`, nil},
 		{schema, `{"image": "debian", "disks": [{"gib": 10}, {"gib": 0.5}]}`, []string{"template.settings.disks[1].gib"}},
-		{schema, `{"image": 5, "disk": 1}`, []string{"template.settings.image", "there is no setting disk; the settings are disks, image"}},
+		{schema, `{"image": 5, "disk": 1}`, []string{"template.settings.image", "there is no setting disk; the settings are config, disks, image"}},
+		{schema, `{"image": "a", "config": {"user.a": 1}}`, nil},
+		{schema, `{"image": "a", "config": {"raw": 1, "user.ours": 1}}`, []string{
+			"template.settings.config: additional properties 'raw' not allowed: it has names that begin with user.",
+			"template.settings.config.user.ours: may not be set: it has names",
+		}},
 		{schema, `{}`, []string{"image"}},
 		{schema, ``, []string{"image"}},
 		{``, ``, nil},
@@ -57,5 +64,30 @@ func TestASchemaRefersToItselfAlone(t *testing.T) {
 	}
 	if _, err := settings.Compile(json.RawMessage(`{"type": 5}`)); err == nil {
 		t.Error("a schema that is none is accepted")
+	}
+}
+
+// proves PROV-3
+func TestDecode(t *testing.T) {
+	type own struct {
+		Image string   `json:"image"`
+		Zones []string `json:"zones"`
+	}
+	const schema = `{"type": "object", "properties": {
+		"image": {"type": "string"}, "zones": {"type": "array"}, "forgotten": {}}}`
+	s := own{Image: "default", Zones: []string{"a"}}
+	err := settings.Decode(json.RawMessage(schema), map[string]any{"image": "mine"}, &s)
+	if err != nil || s.Image != "mine" || len(s.Zones) != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := settings.Decode(json.RawMessage(schema), nil, &s); err != nil || s.Image != "mine" {
+		t.Errorf("no settings: %+v, %v", s, err)
+	}
+	err = settings.Decode(json.RawMessage(schema), map[string]any{"image": 1}, &s)
+	if !errors.Is(err, provider.ErrInvalid) {
+		t.Errorf("what the schema refuses: %v", err)
+	}
+	if err := settings.Decode(json.RawMessage(schema), map[string]any{"forgotten": 1}, &s); err == nil {
+		t.Error("a setting without a field is dropped")
 	}
 }

@@ -119,13 +119,17 @@ After=network-online.target
 StartLimitIntervalSec=0
 
 [Service]
-# Settings that no coordinator may give: LEASEHOLD_RELEASE_KEY, say.
+# The workload goes on while the agent restarts, and ends with the machine.
+Environment=LEASEHOLD_FAREWELL=restart LEASEHOLD_KEEP_WORKLOAD=true
+# Settings that no coordinator may give: LEASEHOLD_RELEASE_KEY, say. They overrule those above.
 EnvironmentFile=-$config/agent.env
 ExecStart=$program --bootstrap $config/bootstrap.json --state-dir $state
 Restart=always
 RestartSec=1
-# The workload outlives its agent, and has stop_timeout to end when the machine is shut down: 10m at most.
+# The workload outlives its agent, also where the kernel kills a part of it for want of memory. When the
+# machine is shut down, it has stop_timeout to end: 10m at most.
 KillMode=process
+OOMPolicy=continue
 TimeoutStopSec=12min
 
 [Install]
@@ -150,6 +154,7 @@ if runs "$state/keeper.pid"; then
 	exit
 fi
 setsid sh -c 'echo $$ >"$2/keeper.pid"
+	export LEASEHOLD_FAREWELL=restart LEASEHOLD_KEEP_WORKLOAD=true
 	if [ -f "$1/agent.env" ]; then
 		set -a
 		. "$1/agent.env"

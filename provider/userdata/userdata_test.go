@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -276,6 +277,63 @@ func TestAnImageWithSettingsOfItsAgent(t *testing.T) {
 	}
 	if !strings.Contains(script, "\nEnvironmentFile=-$config/agent.env\n") {
 		t.Error("with systemd, the agent gets no settings")
+	}
+}
+
+// The workload goes on while its agent restarts, in the unit and without systemd, unless the image
+// has other settings.
+//
+// proves DET-8, DAY-4
+func TestAgentKeepsItsWorkload(t *testing.T) {
+	script, err := userdata.Script(document(), provider.AgentSource{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, unit, _ := strings.Cut(script, "<<UNIT\n")
+	unit, _, _ = strings.Cut(unit, "\nUNIT\n")
+	keeps, settings := -1, -1
+	lines := strings.Split(unit, "\n")
+	for i, line := range lines {
+		switch line {
+		case "Environment=LEASEHOLD_FAREWELL=restart LEASEHOLD_KEEP_WORKLOAD=true":
+			keeps = i
+		case "EnvironmentFile=-$config/agent.env":
+			settings = i
+		}
+	}
+	if keeps < 0 || settings < 0 {
+		t.Errorf("the unit ends the workload with the agent, or has no settings:\n%s", unit)
+	}
+	for _, line := range []string{"KillMode=process", "OOMPolicy=continue", "TimeoutStopSec=12min", "Restart=always"} {
+		if !slices.Contains(lines, line) {
+			t.Errorf("the unit lacks %s:\n%s", line, unit)
+		}
+	}
+	for name, c := range map[string]struct{ env, want string }{
+		"by default":          {"", "restart true\n"},
+		"as the image has it": {"LEASEHOLD_FAREWELL=shutdown\nLEASEHOLD_KEEP_WORKLOAD=false\n", "shutdown false\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			for path, text := range map[string]string{
+				"usr/bin/leasehold-agent": strings.Replace(program, `"$@"`, `"$LEASEHOLD_FAREWELL $LEASEHOLD_KEEP_WORKLOAD"`, 1),
+				"etc/leasehold/agent.env": c.env,
+			} {
+				path = filepath.Join(m.dir, "upper", path)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := m.run(script, paths, ready); err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			if got := m.read("var/lib/leasehold/called"); got != c.want {
+				t.Errorf("the agent has settings %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

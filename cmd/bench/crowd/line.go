@@ -19,9 +19,7 @@ import (
 
 // The same values as for the connections of real agents: see agent/stream.go.
 const (
-	keepaliveTime    = 10 * time.Second
-	keepaliveTimeout = 5 * time.Second
-	connectTimeout   = 5 * time.Second
+	connectTimeout = 5 * time.Second
 	// wait after a second connection failed; it doubles with each failure, up to maxWarm
 	warmFirst       = time.Second
 	maxWarm         = 30 * time.Second
@@ -287,7 +285,7 @@ func (l *loop) tend(now time.Time) {
 				ln.agent.warmLater(ln)
 			}
 		default:
-			ln.conn.Tend(now, keepaliveTime, keepaliveTimeout)
+			ln.conn.Tend(now, protocol.PingAfter, protocol.PongTimeout)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/cloud"
 	"github.com/leasehold/leasehold/cmd/bench/seed"
@@ -37,7 +36,7 @@ type ReplicaOrder struct {
 }
 
 // sessionTTL is the product's own default.
-const sessionTTL = 3 * time.Second
+const sessionTTL = store.DefaultSessionTTL
 
 // Replica returns the part that runs a replica: the product's own command, with the bench's
 // provider added.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
-	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 
@@ -93,5 +93,5 @@ func firstWords(line string) string {
 
 // quoted shortens text of HAProxy's to one line of bounded length.
 func quoted(s string) string {
-	return clip.Marked(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxSaid)
+	return clip.Marked(strings.Join(strings.Fields(s), " "), maxSaid)
 }
