@@ -114,6 +114,7 @@ type Instances struct {
 // ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) Code {
 	var g Grammar
+	env.Stdin = &input{ctx, env.Stdin}
 	s := &Session{env: env, flags: &g.Globals}
 	defer s.end()
 	exited := false

@@ -21,8 +21,9 @@ func (c *Top) Run(ctx context.Context, s *Session) error {
 	if _, err := s.find(ctx, s.keys().Shard()); err != nil {
 		return err
 	}
-	cfg := top.Config{
-		Shard: s.flags.Shard, Now: s.env.Now, Colour: s.screen().Colour, In: s.env.Stdin, Out: s.env.Stdout,
+	cfg := top.Config{Shard: s.flags.Shard, Now: s.env.Now, Colour: s.screen().Colour, In: s.env.Stdin, Out: s.env.Stdout}
+	if in, ok := cfg.In.(*input); ok {
+		cfg.In = in.from // the terminal itself, to change its mode
 	}
 	if ask := s.env.Members; ask != nil {
 		cfg.Members = func(ctx context.Context) (store.Members, error) { return ask(ctx, s.connection(nil)) }
