@@ -38,6 +38,16 @@ func (g *Group) DrillAt(now time.Time) (due time.Time, s *DrillSpec) {
 	return due, s
 }
 
+// DrillsAt returns the scheduled drills that come at a time, in the order of the list.
+func (g *Group) DrillsAt(due time.Time) (list []*DrillSpec) {
+	for i := range g.Drills {
+		if lastOf(g.Drills[i].Cron, g.Drills[i].TimeZone, due).Equal(due) {
+			list = append(list, &g.Drills[i])
+		}
+	}
+	return list
+}
+
 // NextDrill returns when a scheduled drill comes next; zero if none does.
 func (g *Group) NextDrill(now time.Time) (at time.Time) {
 	for i := range g.Drills {

@@ -54,19 +54,25 @@ func expand(names []string) ([]string, error) {
 				return filepath.SkipDir
 			case strings.HasPrefix(d.Name(), "."):
 				return nil
-			case d.Type()&fs.ModeSymlink != 0:
+			}
+			kind := d.Type()
+			if kind&fs.ModeSymlink != 0 {
 				// If it were skipped, its groups would seem to be deleted.
 				to, err := os.Stat(path)
 				if err != nil {
 					return unreadableFile(path, err)
 				}
-				if to.IsDir() {
+				if kind = to.Mode().Type(); kind.IsDir() {
 					return failure(Usage, "name that directory too, with another -f, or replace the link by the directory",
 						"-f %s: %s is a link to a directory, which is not followed", name, path)
 				}
 			}
-			if d.IsDir() || !slices.Contains(fileTypes, filepath.Ext(path)) {
+			if kind.IsDir() || !slices.Contains(fileTypes, filepath.Ext(path)) {
 				return nil
+			}
+			if !kind.IsRegular() { // a pipe would be waited for without an end
+				return failure(Usage, "remove it, or name it itself with another -f",
+					"-f %s: %s is a pipe, a socket or a device, not a file", name, path)
 			}
 			files = append(files, path)
 			return nil

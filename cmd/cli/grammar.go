@@ -114,6 +114,7 @@ type Instances struct {
 // ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) Code {
 	var g Grammar
+	env.Stdin = &input{ctx, env.Stdin}
 	inv := &Invocation{env: env, flags: &g.Globals}
 	defer inv.end()
 	exited := false

@@ -97,7 +97,9 @@ func (c *GroupScale) change(inv *Invocation, ch *groupChange) error {
 			}
 			hold.Until = until
 		}
-		if old := ch.before.ScaleHold; old != nil && old.Size == hold.Size && old.Until.Equal(hold.Until) {
+		old := ch.before.ScaleHold
+		same := old != nil && old.Size == hold.Size && old.Until.Equal(hold.Until)
+		if same && ch.before.HeldAt(ch.chosen, now) { // a schedule may have ended it
 			return nil // nothing changes
 		}
 		ch.after.ScaleHold = &hold

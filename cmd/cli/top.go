@@ -24,6 +24,9 @@ func (c *Top) Run(ctx context.Context, inv *Invocation) error {
 	cfg := top.Config{
 		Shard: inv.flags.Shard, Now: inv.env.Now, Colour: inv.screen().Colour, In: inv.env.Stdin, Out: inv.env.Stdout,
 	}
+	if in, ok := cfg.In.(*input); ok {
+		cfg.In = in.from // the terminal itself, to change its mode
+	}
 	if ask := inv.env.Members; ask != nil {
 		cfg.Members = func(ctx context.Context) (store.Members, error) { return ask(ctx, inv.connection(nil)) }
 	}

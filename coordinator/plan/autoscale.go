@@ -80,9 +80,11 @@ func (d *scaler) follow() {
 	} else if old != nil && old.Stays == store.ScaleHeld {
 		d.tell("AUTO-3", effect(store.EffectSizeFollows), store.Cause{Kind: store.CauseHoldEnded, By: old.By})
 		s.Stays = "" // judged now
-	} else if due := d.ends(d.g.Due, store.TimerScalePace, s.Pace); s.Pace != nil && d.now.Before(due) {
-		d.wake(due)
-		return
+	} else if s.Pace != nil { // a group grows in a grace too (AUTO-5)
+		if due := d.over(d.g.Due, store.TimerScalePace, s.Pace); d.now.Before(due) {
+			d.wake(due)
+			return
+		}
 	}
 	was := *s
 	load := d.load()

@@ -267,6 +267,12 @@ func TestHowABusyGroupGrows(t *testing.T) {
 		"in a storm and in grace": {func(w *loaded) {
 			w.draft(func(d *draft) { d.storms.storm, d.s.GraceEnd = &store.Storm{}, w.now.Add(time.Second) })
 		}, 8, ""},
+		"in a grace after it was judged before": {func(w *loaded) {
+			w.scale.Pace = &store.Timer{Start: w.now.Add(-scalePace), For: store.Duration(scalePace)}
+			w.draft(func(d *draft) {
+				d.g.Due, d.s.GraceEnd = Due{store.TimerScalePace: w.now}, w.now.Add(time.Minute)
+			})
+		}, 8, ""},
 		"though it has shrunk a moment ago": {func(w *loaded) {
 			w.scale.Shrunk = &store.Timer{Start: w.now, For: store.Duration(time.Minute)}
 		}, 8, ""},

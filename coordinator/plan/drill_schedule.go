@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -47,7 +48,7 @@ func (d *drills) follow() {
 	if slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Drill != nil && m.Record.Drill.Request == mark.Request
 	}) {
-		d.due = due
+		d.done(due)
 		return
 	}
 	members := d.inZone(spec.Zone)
@@ -62,8 +63,23 @@ func (d *drills) follow() {
 		d.cause(mark, spec.Zone, members)
 		return
 	}
-	d.due = due
 	d.tell("DAY-6", effect(store.EffectDrillLeftOut), store.Cause{Text: why})
+	d.done(due)
+}
+
+// done records the time of a drill that has begun or was left out. Others that come at the same
+// time are left out: two could end more than the group survives.
+func (d *drills) done(due time.Time) {
+	d.due = due
+	for i, other := range d.spec.DrillsAt(due) {
+		if i == 0 {
+			continue
+		}
+		kind := cmp.Or(other.Kind, store.DrillKinds[0])
+		d.tell("DAY-6", effect(store.EffectDrillLeftOut), store.Cause{
+			Text: "the " + kind + " drill comes at the same time as one that is earlier in the list",
+		})
+	}
 }
 
 // notNow returns why no scheduled drill may begin now, whatever the group could survive; "" if one

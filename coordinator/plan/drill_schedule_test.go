@@ -58,6 +58,14 @@ func TestScheduledDrills(t *testing.T) {
 			at.Add(time.Second), before, func(s *Snapshot) { s.Groups[0].Instances[2].Report.Record.Healthy = false },
 			"not all of its instances are healthy", false, at,
 		},
+		"two at once": {at.Add(time.Second), before, twoDrills(), "", true, before},
+		"two at once, and the first has begun": {
+			at.Add(time.Second), before, twoDrills(drilledBy("schedule-" + at.Format("20060102T1504"))),
+			"the agent drill comes at the same time", false, at,
+		},
+		"two at once, and both are late": {
+			at.Add(time.Minute), before, twoDrills(), "the agent drill comes at the same time", false, at,
+		},
 		"another spec": {
 			at.Add(time.Second), before, func(s *Snapshot) { s.Groups[0].Status.Record.AcceptedRevision-- }, "", false, at,
 		},
@@ -96,6 +104,17 @@ func TestScheduledDrills(t *testing.T) {
 		}
 		if marked != c.mark || !due.Equal(c.due) || (left == "") != (c.left == "") || !strings.Contains(left, c.left) {
 			t.Errorf("%s: marked %v, due %s, left out %q", name, marked, due, left)
+		}
+	}
+}
+
+// twoDrills adds a drill that comes at the same time as the other one.
+func twoDrills(more ...func(*Snapshot)) func(*Snapshot) {
+	return func(s *Snapshot) {
+		g := &s.Groups[0].Spec.Group
+		g.Drills = append(g.Drills, store.DrillSpec{Cron: "*/30 0 * * *", Kind: "agent"})
+		for _, set := range more {
+			set(s)
 		}
 	}
 }

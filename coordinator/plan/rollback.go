@@ -15,6 +15,10 @@ func (d *roll) toGood() bool {
 	return good != nil && good.Template == d.hash
 }
 
+// goesBack reports whether instances return from another template to the last good one. A restart
+// of instances that have that template already does not.
+func (d *roll) goesBack() bool { return d.toGood() && d.count.strange > 0 }
+
 // backFrom names the template that a rollback by the coordinator leaves.
 func (d *roll) backFrom(old *store.Rollout) string {
 	good := d.g.Status.Record.LastGood

@@ -70,7 +70,7 @@ func (d *stages) follow() {
 		d.followCanaries(r)
 		return
 	}
-	if d.spec.Rollout.Order != store.OrderZone {
+	if d.spec.Rollout.Order != store.OrderZone || d.roll.goesBack() {
 		r.Zone, r.Rests = "", nil
 		return
 	}

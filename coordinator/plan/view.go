@@ -100,11 +100,15 @@ func (v *view) ends(due Due, name string, t *store.Timer) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	at, known := due[name]
-	if !known {
-		at = v.now.Add(t.For.D())
+	return v.due(v.over(due, name, t))
+}
+
+// over returns when a recorded timer is over, also in a grace.
+func (v *view) over(due Due, name string, t *store.Timer) time.Time {
+	if at, known := due[name]; known {
+		return at
 	}
-	return v.due(at)
+	return v.now.Add(t.For.D())
 }
 
 // timer returns a timer that starts now.
