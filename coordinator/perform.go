@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/coordinator/bootstrap"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 

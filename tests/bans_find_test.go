@@ -23,11 +23,11 @@ func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
 // shared are packages below the contracts that every package may use: durable writes files,
 // settings checks a template against its provider's schema, suite plays the contract, keylock keeps
-// a machine's calls apart, userdata makes the script for a machine without an agent, program runs a
-// user's program once per call, amazon holds what several services of Amazon share, filetemplate
-// checks and renders templates of files, cron reads times.
+// a machine's calls apart, clip shortens texts, userdata makes the script for a machine without an
+// agent, program runs a user's program once per call, amazon holds what several services of Amazon
+// share, filetemplate checks and renders templates of files, cron reads times.
 var shared = []string{
-	module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
+	module + "/provider/clip", module + "/provider/durable", module + "/provider/settings", module + "/provider/suite",
 	module + "/provider/keylock", module + "/provider/egress", module + "/provider/userdata",
 	module + "/provider/program", module + "/provider/amazon", module + "/provider/balancer/suite",
 	module + "/provider/proof",

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // Fit cuts a report to its bounds and makes its texts valid: a text that cannot be sent, or is

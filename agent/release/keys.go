@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // MaxSigned bounds a signed statement, in bytes.

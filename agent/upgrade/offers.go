@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/release"
 	"github.com/leasehold/leasehold/agent/version"
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // Bounds of an offer.

@@ -99,7 +99,7 @@ func (c *GroupScale) change(inv *Invocation, ch *groupChange) error {
 		}
 		old := ch.before.ScaleHold
 		same := old != nil && old.Size == hold.Size && old.Until.Equal(hold.Until)
-		if same && ch.before.HeldAt(ch.chosen, now) { // a schedule may have ended it
+		if same && ch.before.HeldAt(ch.loadSize, now) { // a schedule may have ended it
 			return nil // nothing changes
 		}
 		ch.after.ScaleHold = &hold

@@ -15,8 +15,8 @@ type InstanceReplace struct {
 }
 
 // Run orders the replacement.
-func (c *InstanceReplace) Run(ctx context.Context, s *Session) error {
-	return s.order(ctx, c.Instance, store.RequestReplace,
+func (c *InstanceReplace) Run(ctx context.Context, inv *Invocation) error {
+	return inv.order(ctx, c.Instance, store.RequestReplace,
 		"a replacement is created first; once it is healthy, this instance is removed")
 }
 
@@ -28,17 +28,17 @@ type InstanceDelete struct {
 }
 
 // Run orders the removal.
-func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
-	v, _, err := s.instance(ctx, c.Instance)
+func (c *InstanceDelete) Run(ctx context.Context, inv *Invocation) error {
+	v, _, err := inv.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
 	if c.Gone {
-		return c.gone(ctx, s, v)
+		return c.gone(ctx, inv, v)
 	}
 	act := fmt.Sprintf("instance %s (%s) of group %s is removed now, before its slot has a replacement", v.Record.ID,
 		v.Record.Phase, v.Record.Group)
-	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
 	effect := "it is stopped and removed; then its slot is filled again"
@@ -49,16 +49,16 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 	case !v.Record.Managed:
 		effect = "it is stopped and removed"
 	}
-	return s.order(ctx, c.Instance, store.RequestDelete, effect)
+	return inv.order(ctx, c.Instance, store.RequestDelete, effect)
 }
 
 // gone orders the end of a record whose machine no provider can see (PROV-9, PROV-10). The leader
 // checks it again, and waits until nothing contradicts it.
-func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned[store.Instance]) error {
+func (c *InstanceDelete) gone(ctx context.Context, inv *Invocation, v store.Versioned[store.Instance]) error {
 	of := v.Record.Spec.Provider
 	effect := "its record ends; should its agent come back, it stops its workload"
 	if of != store.ProviderNone {
-		id, has, err := s.configuredWith(ctx, of, v.Record.Site)
+		id, has, err := inv.configuredWith(ctx, of, v.Record.Site)
 		if err != nil {
 			return err
 		}
@@ -75,21 +75,21 @@ func (c *InstanceDelete) gone(ctx context.Context, s *Session, v store.Versioned
 	act := fmt.Sprintf("the record of instance %s (%s) of group %s is deleted, and nothing makes "+
 		"sure that its machine is gone",
 		v.Record.ID, v.Record.Phase, v.Record.Group)
-	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
+	if err := inv.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
-	r := s.request(store.RequestGone, v.Record.Group, c.Instance)
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(v.Key)},
+	r := inv.request(store.RequestGone, v.Record.Group, c.Instance)
+	if err := inv.leave(ctx, r, []store.Condition{store.Exists(v.Key)},
 		fmt.Sprintf("the record of instance %s was deleted in the meantime", c.Instance)); err != nil {
 		return err
 	}
-	return s.ordered(ctx, r, c.Instance, effect)
+	return inv.ordered(ctx, r, c.Instance, effect)
 }
 
 // configuredWith returns a running coordinator that is configured with a provider, and sees its
 // machines at a site; "" is a machine whose site is not recorded, which all of them see.
-func (s *Session) configuredWith(ctx context.Context, name, site string) (id string, has bool, err error) {
-	replicas, err := readKind[store.Replica](ctx, s, s.keys(), store.KindReplicas, 0)
+func (inv *Invocation) configuredWith(ctx context.Context, name, site string) (id string, has bool, err error) {
+	replicas, err := readKind[store.Replica](ctx, inv, inv.keys(), store.KindReplicas, 0)
 	if err != nil {
 		return "", false, err
 	}
@@ -103,25 +103,25 @@ func (s *Session) configuredWith(ctx context.Context, name, site string) (id str
 }
 
 // order writes an order about an instance.
-func (s *Session) order(ctx context.Context, id string, kind store.RequestKind, effect string) error {
-	v, _, err := s.instance(ctx, id)
+func (inv *Invocation) order(ctx context.Context, id string, kind store.RequestKind, effect string) error {
+	v, _, err := inv.instance(ctx, id)
 	if err != nil {
 		return err
 	}
-	return s.orderInstance(ctx, v, s.request(kind, v.Record.Group, id), effect)
+	return inv.orderInstance(ctx, v, inv.request(kind, v.Record.Group, id), effect)
 }
 
 // orderInstance writes an order about an instance, unless it is being deleted already.
-func (s *Session) orderInstance(ctx context.Context, v store.Versioned[store.Instance], r store.Request,
+func (inv *Invocation) orderInstance(ctx context.Context, v store.Versioned[store.Instance], r store.Request,
 	effect string,
 ) error {
 	if v.Record.Phase == store.Deleting {
-		s.note("%s is already being deleted", r.Instance)
+		inv.note("%s is already being deleted", r.Instance)
 		return nil
 	}
-	if err := s.leave(ctx, r, []store.Condition{s.ordersOn(v.Key, v.Modified)},
+	if err := inv.leave(ctx, r, []store.Condition{inv.ordersOn(v.Key, v.Modified)},
 		fmt.Sprintf("instance %s was removed in the meantime", r.Instance)); err != nil {
 		return err
 	}
-	return s.ordered(ctx, r, r.Instance, effect)
+	return inv.ordered(ctx, r, r.Instance, effect)
 }

@@ -25,7 +25,7 @@ type Replay struct {
 
 // Run plays the past against the groups of the files, and shows what would have been beside what
 // was.
-func (c *Replay) Run(ctx context.Context, s *Session) error {
+func (c *Replay) Run(ctx context.Context, inv *Invocation) error {
 	const help = "leasehold replay --since 30d -f web.yaml"
 	switch {
 	case len(c.File) == 0:
@@ -35,7 +35,7 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 	}
 	in := replay.Input{Seed: c.Seed}
 	named := Files{Files: c.File}
-	files, err := s.parseFiles(named)
+	files, err := inv.parseFiles(named)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 	for _, e := range entries {
 		in.Groups = append(in.Groups, e.Group)
 	}
-	known, err := c.past(ctx, s, &in)
+	known, err := c.past(ctx, inv, &in)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 		in.Control = append(in.Control, known[i])
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
-	shown := s.newProgress(in.Past.To.Sub(in.Past.From))
+	shown := inv.newProgress(in.Past.To.Sub(in.Past.From))
 	in.Progress = func(reached time.Duration) {
 		shown.show(func() string {
 			return fmt.Sprintf("%s of %s played", output.Span(reached), output.Span(in.Past.To.Sub(in.Past.From)))
@@ -72,28 +72,28 @@ func (c *Replay) Run(ctx context.Context, s *Session) error {
 		}
 		return err
 	}
-	if done, err := s.records(res); done {
+	if done, err := inv.records(res); done {
 		return err
 	}
-	return c.write(s, res)
+	return c.write(inv, res)
 }
 
 // past reads what happened, and returns the groups that are in force.
-func (c *Replay) past(ctx context.Context, s *Session, in *replay.Input) (known []store.Group, err error) {
+func (c *Replay) past(ctx context.Context, inv *Invocation, in *replay.Input) (known []store.Group, err error) {
 	if c.From != "" {
-		content, err := s.eventFile(c.From)
+		content, err := inv.eventFile(c.From)
 		if err != nil {
 			return nil, err
 		}
 		in.Past, in.Settings = content.Past, content.Head.Settings.WithDefaults()
 		return content.Groups, nil
 	}
-	now := s.env.Now()
+	now := inv.env.Now()
 	from := now.Add(-time.Duration(c.Since))
-	if in.Past, _, err = s.past(ctx, from, now); err != nil {
+	if in.Past, _, err = inv.past(ctx, from, now); err != nil {
 		return nil, err
 	}
-	err = s.appendOnly(ctx, store.KindLoads, s.keys().LoadsFrom(from), func(kv store.KV) error {
+	err = inv.appendOnly(ctx, store.KindLoads, inv.keys().LoadsFrom(from), func(kv store.KV) error {
 		if l, err := store.Decode[store.Load](kv); err == nil { // an unreadable one counts as missing
 			in.Past.Loads = append(in.Past.Loads, l.Record)
 		}
@@ -102,12 +102,12 @@ func (c *Replay) past(ctx context.Context, s *Session, in *replay.Input) (known 
 	if err != nil {
 		return nil, err
 	}
-	shard, err := s.readShard(ctx)
+	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return nil, err
 	}
 	in.Settings = shard.Record.Settings.WithDefaults()
-	groups, _, err := s.groups(ctx, s.keys(), 0)
+	groups, _, err := inv.groups(ctx, inv.keys(), 0)
 	for _, g := range groups {
 		if g.Status.Record.Accepted != nil {
 			known = append(known, *g.Status.Record.Accepted)
@@ -116,8 +116,8 @@ func (c *Replay) past(ctx context.Context, s *Session, in *replay.Input) (known 
 	return known, err
 }
 
-func (c *Replay) write(s *Session, res *replay.Result) error {
-	scr, zone := s.screen(), s.env.Now().Location()
+func (c *Replay) write(inv *Invocation, res *replay.Result) error {
+	scr, zone := inv.screen(), inv.env.Now().Location()
 	if scr.Terminal {
 		fmt.Fprintf(scr.W, "%s to %s\n", res.From.In(zone).Format("2006-01-02 15:04"),
 			res.To.In(zone).Format("2006-01-02 15:04"))
@@ -145,7 +145,7 @@ func (c *Replay) write(s *Session, res *replay.Result) error {
 			}
 		}
 	}
-	if err := t.Write(scr, s.wide()); err != nil || !scr.Terminal {
+	if err := t.Write(scr, inv.wide()); err != nil || !scr.Terminal {
 		return err
 	}
 	var b strings.Builder

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 

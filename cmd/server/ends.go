@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )

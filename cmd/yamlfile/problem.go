@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/store"
 )
 

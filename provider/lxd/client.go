@@ -15,7 +15,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/leasehold/leasehold/clip"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 

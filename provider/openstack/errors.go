@@ -12,8 +12,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
-	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 const (

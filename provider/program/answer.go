@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // answer is a program's output: a result or an error.

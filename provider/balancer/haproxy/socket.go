@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/clip"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/balancer"
+	"github.com/leasehold/leasehold/provider/clip"
 	"github.com/leasehold/leasehold/provider/egress"
 )
 
