@@ -93,9 +93,10 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
+	farewell := c.farewell(log)
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version), Source: source,
-		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
+		Farewell: farewell, KeepWorkload: c.KeepWorkload,
 		GoesDown: func() bool { return c.goesDown(bootstrap.Instance) }, Acknowledged: versions.acknowledged(),
 	}, agent.Deps{
 		Certificate: papers, Logger: log, Host: sampler, Notices: notices, Evacuation: evacuation,
@@ -141,6 +142,17 @@ func (c *Cmd) toolsFor(b provider.Bootstrap, place workload.Config, log *slog.Lo
 	}
 	t.checks, err = checks.New(checks.Config{Place: place}, checks.Deps{Logger: log})
 	return t, err
+}
+
+// farewell returns the agent's goodbye. With one that ends the workload, KeepWorkload, which the
+// units of machines set, has no effect.
+func (c *Cmd) farewell(log *slog.Logger) agent.Farewell {
+	kind := agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown)))
+	if c.KeepWorkload && kind != agent.FarewellRestart {
+		log.Info("the workload is not kept: that needs --farewell=restart", "farewell", kind)
+		c.KeepWorkload = false
+	}
+	return kind
 }
 
 // goesDown reports whether the machine stops, or its document names another instance by now. The

@@ -17,7 +17,10 @@ var ErrLockedOut = errors.New("root could not get in, so authentication was turn
 
 const (
 	// enterTime bounds the attempt to log in.
-	enterTime = 10 * time.Second
+	enterTime = 30 * time.Second
+	// returnTime bounds all attempts to turn authentication off again: what fails now and then on a
+	// slow etcd must not lock everyone out.
+	returnTime = 3 * time.Minute
 	// spare is a second root user while authentication is being turned on, with a password that is
 	// forgotten afterwards.
 	spare = "leasehold-auth-init"
@@ -40,13 +43,30 @@ func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, pas
 	if failed == nil {
 		return nil
 	}
-	if err := try(ctx, spareRoot(spare, password),
-		func(ctx context.Context, e Etcd) error { return e.Disable(ctx) }); err != nil {
+	if err := disable(ctx, spareRoot(spare, password)); err != nil {
 		return fmt.Errorf("root cannot log in (%w), and authentication could not be disabled again: %w", failed, err)
 	}
 	return errors.Join(fmt.Errorf("%w: %w", ErrLockedOut, failed), etcd.RemoveUser(ctx, spare))
 }
 
+// disable turns authentication off, and tries again for a while if that fails.
+func disable(ctx context.Context, root Entry) error {
+	ctx, cancel := context.WithTimeout(ctx, returnTime)
+	defer cancel()
+	for {
+		err := try(ctx, root, func(ctx context.Context, e Etcd) error { return e.Disable(ctx) })
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// try does something as a user.
 func try(ctx context.Context, entry Entry, do func(context.Context, Etcd) error) error {
 	ctx, cancel := context.WithTimeout(ctx, enterTime)
 	defer cancel()

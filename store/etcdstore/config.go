@@ -22,7 +22,8 @@ type Config struct {
 	// nil: the same client.
 	Compactor *tls.Config
 
-	// DialTimeout is how long Open waits for the first answer (5s).
+	// DialTimeout is how long Open waits for the first answer (5s; with a password 20s, since etcd
+	// checks one slowly on purpose, and slower on a busy machine).
 	DialTimeout time.Duration
 	// WatchSilence is how long a watch may receive nothing, although it requests progress every
 	// second, before it is opened again, on another member if there is one (5s).
@@ -60,12 +61,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	dial := 5 * time.Second
+	if c.Password != "" {
+		dial = loginTime
+	}
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
 		def   time.Duration
 	}{
-		{"DialTimeout", &c.DialTimeout, 5 * time.Second},
+		{"DialTimeout", &c.DialTimeout, dial},
 		{"WatchSilence", &c.WatchSilence, 5 * time.Second},
 		{"RenewStall", &c.RenewStall, 2 * time.Second},
 		{"LeaderCheck", &c.LeaderCheck, 3 * time.Second},

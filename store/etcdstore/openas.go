@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -13,6 +14,9 @@ import (
 // ErrOpen is the error of OpenAs for an etcd that asks no user for anything.
 var ErrOpen = errors.New("etcd has no authentication: it cannot distinguish users")
 
+// loginTime is how long Open waits by default for the first answer to a login with a password.
+const loginTime = 20 * time.Second
+
 // OpenAs connects to etcd as a user with a password, over the certificate of another client. Every
 // request carries the user's login: etcd takes the name in the certificate where none is shown, and
 // a client that logs in by itself shows none after it once met an etcd without authentication. So
@@ -21,11 +25,12 @@ func OpenAs(ctx context.Context, cfg Config, user, password string) (*Store, err
 	if user == "" || password == "" {
 		return nil, fmt.Errorf("log in to etcd: %w", store.ErrLogin)
 	}
-	cfg.Username, cfg.Password, cfg.token = "", "", ""
+	cfg.Username, cfg.Password, cfg.token = user, password, ""
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	cfg.Username, cfg.Password = "", ""
 	if cfg.token, err = login(ctx, cfg, user, password); err != nil {
 		return nil, err
 	}
