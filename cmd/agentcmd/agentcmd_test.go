@@ -55,7 +55,6 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 		},
 		"source port":  {Cmd{Bootstrap: write("ok4", document), Source: "192.0.2.7:80"}, "without port or name"},
 		"source of no": {Cmd{Bootstrap: write("ok5", document), Source: "0.0.0.0"}, "IP address of this machine"},
-		"keep":         {Cmd{Bootstrap: write("ok2", document), KeepWorkload: true}, "set farewell to restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.cmd.Run(t.Context(), slog.New(slog.DiscardHandler), "test")
