@@ -12,6 +12,7 @@ import (
 type rollCount struct {
 	outdated int // instances
 	strange  int // of these, those made from another template
+	leaving  int // of the strange ones, those that are not protected
 	done     int // slots whose instance is up to date, healthy and has confirmed what it was sent
 	updating int // instances that have not confirmed yet
 }
@@ -32,6 +33,9 @@ func (d *roll) countRollout() {
 			d.count.outdated++
 			if m.Record.Template != d.hash {
 				d.count.strange++
+				if m.Record.Protected == "" {
+					d.count.leaving++
+				}
 			}
 		case m.updating() && m.phase == store.Running:
 			d.count.updating++
