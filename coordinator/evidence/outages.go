@@ -81,7 +81,7 @@ func (e *Evidence) seeCreation(rec store.Instance, err error) {
 	e.setOutages(rec.Spec.Provider, o)
 }
 
-// hasMade reports whether a provider has made a machine of the same kind as that of an instance: the
+// hasMade reports whether a provider has made a machine of the kind that an instance needs: the
 // agent of another instance has registered.
 func (e *Evidence) hasMade(rec store.Instance) bool {
 	kind := machineKindOf(rec)

@@ -136,8 +136,8 @@ func TestALongThrottlingIsOneOutage(t *testing.T) {
 }
 
 // Creations that fail without a known meaning are an outage if the provider has made a machine of
-// their template in their zone: else the template may be why. Any other answer to a creation ends it,
-// and it ends by itself when no such creation fails any more.
+// their template in their zone: else the template may be why. Any other answer to a creation ends
+// it, and it ends by itself when no such creation fails any more.
 //
 // proves ROLL-4
 func TestCreationsOfAKnownTemplateShowAnOutage(t *testing.T) {

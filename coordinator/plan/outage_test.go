@@ -207,8 +207,8 @@ func TestOutagesThatComeBackOnlyLengthenTheDeadline(t *testing.T) {
 	}
 }
 
-// While an outage lasts, the time in which an instance shows how the new template works counts, also
-// if the next one has to be created meanwhile.
+// While an outage lasts, the time in which an instance shows how the new template works counts,
+// also if the next one has to be created meanwhile.
 //
 // proves ROLL-4
 func TestAnOutageDoesNotHideATemplateThatFails(t *testing.T) {

@@ -478,8 +478,8 @@ func TestWhatARestartRecords(t *testing.T) {
 	}
 }
 
-// A restart of a group goes zone by zone also where an instance stays on another template because it
-// is protected. A rollback does not.
+// A restart of a group goes zone by zone also where an instance stays on another template because
+// it is protected. A rollback does not.
 //
 // proves ROLL-8, REC-13
 func TestWhichRollGoesZoneByZone(t *testing.T) {
