@@ -122,7 +122,7 @@ func New(cfg Config) *Evidence {
 type observed struct {
 	group        string
 	provider     string
-	template     string
+	kind         machineKind
 	phase        store.Phase
 	phaseStart   time.Time
 	restart      string // token of the restart in the record

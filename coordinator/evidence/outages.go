@@ -65,8 +65,9 @@ func (e *Evidence) seeAnswer(name string, err error) {
 }
 
 // seeCreation records the answer to a Create. An error without a known meaning shows an outage if
-// the provider has made a machine of the same template: then the template is not why. Any other
-// answer ends that, unless it would be the same for every template. The caller holds e.mu.
+// the provider has made a machine of the same template in the same zone: then the template is not
+// why. Any other answer ends that, unless it would be the same for every template. The caller holds
+// e.mu.
 func (e *Evidence) seeCreation(rec store.Instance, err error) {
 	o := e.outages[rec.Spec.Provider]
 	switch {
@@ -80,15 +81,27 @@ func (e *Evidence) seeCreation(rec store.Instance, err error) {
 	e.setOutages(rec.Spec.Provider, o)
 }
 
-// hasMade reports whether a provider has made a machine of the template of an instance: the agent
-// of another instance has registered.
+// hasMade reports whether a provider has made a machine of the kind that an instance needs: the
+// agent of another instance has registered.
 func (e *Evidence) hasMade(rec store.Instance) bool {
+	kind := machineKindOf(rec)
 	for id, w := range e.instances {
-		if id != rec.ID && w.template == rec.Template && w.provider == rec.Spec.Provider && w.phase.Registered() {
+		if id != rec.ID && w.kind == kind && w.provider == rec.Spec.Provider && w.phase.Registered() {
 			return true
 		}
 	}
 	return false
+}
+
+// machineKind is what the creation of a machine depends on. A template may be right in one zone
+// alone, and for machines on demand alone.
+type machineKind struct {
+	template, zone string
+	spot           bool
+}
+
+func machineKindOf(rec store.Instance) machineKind {
+	return machineKind{rec.Template, rec.Zone, rec.Spec.Spot}
 }
 
 // refuses reports whether a provider refuses a call whatever its template is.

@@ -136,8 +136,8 @@ func TestALongThrottlingIsOneOutage(t *testing.T) {
 }
 
 // Creations that fail without a known meaning are an outage if the provider has made a machine of
-// their template: of another one, the template may be why. Any other answer to a creation ends it,
-// and it ends by itself when no such creation fails any more.
+// their template in their zone: else the template may be why. Any other answer to a creation ends
+// it, and it ends by itself when no such creation fails any more.
 //
 // proves ROLL-4
 func TestCreationsOfAKnownTemplateShowAnOutage(t *testing.T) {
@@ -153,6 +153,17 @@ func TestCreationsOfAKnownTemplateShowAnOutage(t *testing.T) {
 	place("elsewhere", "new", "other", store.Running)
 	place("boots", "new", "mem", store.Booting) // it may never register
 	place("good", "good", "mem", store.Creating)
+	place("zone", "good", "mem", store.Creating)
+	place("spot", "good", "mem", store.Creating)
+	for id, change := range map[string]func(*store.Instance){
+		"zone": func(r *store.Instance) { r.Zone = "b" }, // the template may be wrong there alone
+		"spot": func(r *store.Instance) { r.Spec.Spot = true },
+	} {
+		rec := recs[id]
+		change(&rec)
+		w.put(keys.Instance(id), rec)
+		recs[id] = rec
+	}
 	place("new", "new", "mem", store.Creating)
 	w.lead()
 	w.put(keys.Status("rolling"), store.Status{Schema: store.Schema, Group: "rolling", Rollout: &store.Rollout{}})
@@ -166,6 +177,8 @@ func TestCreationsOfAKnownTemplateShowAnOutage(t *testing.T) {
 		news  bool
 	}{
 		{"new", broken, "", 0, false},
+		{"zone", broken, "", 0, false},
+		{"spot", broken, "", 0, false},
 		{"good", broken, "broken", 0, false},
 		{"new", other, "broken", 1, false},
 		{"good", other, "broken", 2, true},

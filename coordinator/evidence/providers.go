@@ -19,8 +19,8 @@ func (e *Evidence) seeProviders(c *cache.Content) {
 		Known: true, Configured: ownProviders(e.cfg.Capabilities), Dropped: map[plan.ProviderSite]time.Time{},
 		Began: before.Began,
 	}
-	if now.Began.IsZero() {
-		now.Began = e.cfg.Now()
+	if !before.Known { // until now one may have been configured with anything
+		now.Began, before.Dropped = e.cfg.Now(), nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 		r := c.Replicas[id]

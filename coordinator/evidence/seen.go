@@ -212,7 +212,7 @@ func (e *Evidence) see(c *cache.Content, id string, first bool) {
 		}
 	}
 	w.version++
-	w.group, w.provider, w.site, w.template = rec.Group, rec.Spec.Provider, rec.Site, rec.Template
+	w.group, w.provider, w.site, w.kind = rec.Group, rec.Spec.Provider, rec.Site, machineKindOf(rec)
 	if token := restartOf(rec); w.phase != rec.Phase || w.restart != token && token != "" {
 		w.phase, w.phaseStart = rec.Phase, now
 		w.restart, w.calls.Missing = token, false

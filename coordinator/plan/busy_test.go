@@ -228,9 +228,9 @@ func TestARollOfTheFailedWaitsForTheBusy(t *testing.T) {
 
 // A group that shrinks, and one on demand that is too old, wait for what the busy use of
 // max_deleting, also with an instance that has failed: none takes its place, so nothing is healed.
-// An order does not wait, nor does the room that a failed instance needs.
+// An order or an evacuation does not wait, nor does the room that a failed instance needs.
 //
-// proves BUSY-1, HEAL-7, HEAL-8, HEAL-9
+// proves BUSY-1, DRAIN-3, HEAL-7, HEAL-8, HEAL-9
 func TestWhoUsesTheBudgetOfTheBusy(t *testing.T) {
 	onDemand := func(r *store.Instance) { r.Managed, r.Slot = false, -1 }
 	for _, c := range []struct {
@@ -243,6 +243,18 @@ func TestWhoUsesTheBudgetOfTheBusy(t *testing.T) {
 			w.place("b", 1, store.Running)
 			w.turn("b", false)
 		}, "HEAL-9 b", true},
+		{"one too many was ordered to be replaced", func(w *world) {
+			w.place("b", 1, store.Running, func(r *store.Instance) { r.Condemned = &store.Condemned{By: "ada"} })
+		}, "HEAL-9 b", false},
+		{"the zone of one too many is evacuated", func(w *world) {
+			w.place("b", 1, store.Running, zone("b"))
+			w.editShard(func(s *store.Shard) { s.Evacuated = map[string]store.Evacuation{"b": {By: "ada"}} })
+		}, "HEAL-9 b", false},
+		{"its agent's host is evacuated, and another that has failed goes first", func(w *world) {
+			w.place("f", 2, store.Running)
+			w.turn("f", false)
+			w.place("b", 1, store.Running, func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "DRAIN-3"} })
+		}, "HEAL-9 b", false},
 		{"a failed one on demand is too old", func(w *world) {
 			w.edit(func(g *store.Group) { g.OnDemandAge = store.Duration(time.Hour) })
 			w.place("b", -1, store.Running, onDemand, old(2*time.Hour))

@@ -206,3 +206,39 @@ func TestOutagesThatComeBackOnlyLengthenTheDeadline(t *testing.T) {
 		}
 	}
 }
+
+// While an outage lasts, the time in which an instance shows how the new template works counts,
+// also if the next one has to be created meanwhile.
+//
+// proves ROLL-4
+func TestAnOutageDoesNotHideATemplateThatFails(t *testing.T) {
+	w := newTestWorld(t)
+	w.noGrace = true
+	w.edit(func(g *store.Group) { g.Size = 4 })
+	for slot, id := range []string{"a", "b", "c"} {
+		w.place(id, slot, store.Running, outdated)
+	}
+	var failed time.Duration // for so long an instance of the new template was there and not healthy
+	phase := store.Creating
+	w.place("new", 3, phase)
+	for minute := range 100 {
+		w.now = w.now.Add(time.Minute)
+		w.outages = map[string]Outage{cloud: {Since: epoch.Add(time.Second), Last: w.now, Why: "broken"}}
+		r := w.drafted().roll.rollout
+		w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, Rollout: r})
+		w.lead.Snapshot(w.everything()) // the deadline is seen to begin
+		if r.Stalled != "" {
+			break
+		}
+		if phase == store.Booting {
+			failed += time.Minute
+		}
+		if phase = store.Booting; minute%5 == 4 { // it has failed, and another one is made
+			phase = store.Creating
+		}
+		w.change("new", func(r *store.Instance) { r.Phase = phase })
+	}
+	if most := 2 * store.DefaultGroup().Rollout.ProgressDeadline.D(); failed < most/2 || failed > most+5*time.Minute {
+		t.Errorf("stalled after instances failed for %s", failed)
+	}
+}

@@ -16,8 +16,8 @@ type Providers struct {
 	// Known: every running coordinator says what it is configured with. Otherwise nothing follows.
 	Known      bool
 	Configured map[ProviderSite]bool
-	// Dropped is since when no coordinator is configured with what one had in this term, on our clock.
-	// What none had in this term counts from Began.
+	// Dropped is since when no coordinator is configured with what one had, on our clock. What none
+	// had since Began counts from then: the beginning of the term, or of what is Known.
 	Dropped map[ProviderSite]time.Time
 	Began   time.Time
 	// Records are the conditions that the coordinators' records are unchanged.

@@ -102,6 +102,35 @@ func TestTheEndOfAMachineWithoutAProvider(t *testing.T) {
 				w.pass(grace)
 			}, "", false,
 		},
+		"a coordinator whose record could not be read had it until now": {
+			store.Deleting, "old", "", func(w *world) {
+				w.replica("r", map[string]string{"old": ""})
+				w.quiet("x")
+				w.write(store.Put(w.keys.Replica("r"), []byte("{")))
+				w.leaderChange()
+				w.pass(grace)
+				w.drop(w.keys.Replica("r"))
+				w.pass(5 * time.Minute)
+			}, "deleting", true,
+		},
+		"a coordinator that did not say it had it until now": {
+			store.Deleting, "old", "berlin", func(w *world) {
+				w.put(w.keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r", Providers: []string{"old"}})
+				w.quiet("x")
+				w.pass(grace)
+				w.drop(w.keys.Replica("r"))
+				w.pass(5 * time.Minute)
+			}, "deleting", true,
+		},
+		"a coordinator that could not be read is gone for long": {
+			store.Deleting, "old", "", func(w *world) {
+				w.write(store.Put(w.keys.Replica("r"), []byte("{")))
+				w.quiet("x")
+				w.pass(grace)
+				w.drop(w.keys.Replica("r"))
+				w.pass(grace)
+			}, "", false,
+		},
 		"its agent reports": {
 			store.Running, "old", "", func(w *world) { w.pass(grace) }, "the machine is there", false,
 		},

@@ -12,6 +12,7 @@ import (
 type rollCount struct {
 	outdated int // instances
 	strange  int // of these, those made from another template
+	leaving  int // of the strange ones, those that are not protected
 	done     int // slots whose instance is up to date, healthy and has confirmed what it was sent
 	updating int // instances that have not confirmed yet
 }
@@ -32,6 +33,9 @@ func (d *roll) countRollout() {
 			d.count.outdated++
 			if m.Record.Template != d.hash {
 				d.count.strange++
+				if m.Record.Protected == "" {
+					d.count.leaving++
+				}
 			}
 		case m.updating() && m.phase == store.Running:
 			d.count.updating++
@@ -146,7 +150,11 @@ func (d *roll) stall() {
 	due := d.ends(known, store.TimerProgress, r.Stalls)
 	name, out, failing := d.outage()
 	if failing && out.Lasts(d.now) {
-		left := min(store.Duration(max(0, due.Sub(out.Since))), r.Stalls.For) // when it began
+		from := out.Since
+		if !due.Add(-r.Stalls.For.D()).Before(from.Add(outageCounts)) {
+			from = d.now // the deadline ran in spite of the outage: an instance tested the template
+		}
+		left := min(store.Duration(max(0, due.Sub(from))), r.Stalls.For)
 		r.Stood, r.Stalls = r.Stood+r.Stalls.For-left, nil
 		d.block("ROLL-4", task{work: store.WorkRoll}, store.BlockedByOutage, store.BlockedFacts{
 			Name: name, Text: out.Why, Since: out.Since.UTC().Round(0),

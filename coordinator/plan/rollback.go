@@ -16,8 +16,8 @@ func (d *roll) toGood() bool {
 }
 
 // goesBack reports whether instances return from another template to the last good one. A restart
-// of instances that have that template already does not.
-func (d *roll) goesBack() bool { return d.toGood() && d.count.strange > 0 }
+// of instances that have that template already does not, and a protected instance stays.
+func (d *roll) goesBack() bool { return d.toGood() && d.count.leaving > 0 }
 
 // backFrom names the template that a rollback by the coordinator leaves.
 func (d *roll) backFrom(old *store.Rollout) string {

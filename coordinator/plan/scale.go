@@ -166,12 +166,15 @@ func (d *sizing) scaleDown() {
 		return
 	}
 	healing := d.healingInProgress()
-	list, shut := d.candidates(), d.windows.closedFor(store.PlannedScaleDown)
+	list, shut, full := d.candidates(), d.windows.closedFor(store.PlannedScaleDown), false
 	for range min(surplus, maxRemovals) {
 		c := list.take()
 		if c == nil {
 			d.block("REC-13", task{work: store.WorkScaleDown}, store.BlockedByProtectedRest, store.BlockedFacts{})
 			return
+		}
+		if full && c.kind >= slotOutdated {
+			return // none that follows has to go in any case
 		}
 		if shut != nil && !needsNoWindow(c) {
 			d.windows.holdBack(shut, task{work: store.WorkScaleDown})
@@ -183,11 +186,18 @@ func (d *sizing) scaleDown() {
 			return
 		}
 		for _, m := range c.members {
-			if m.touched {
+			switch {
+			case m.touched:
 				return // the rest on the next cache
-			}
-			if !d.budget.mayDeletePlanned(m.task(store.WorkScaleDown), m) {
-				return
+			case m.unwantedOrdered(): // an order or an evacuation does not wait for busy ones (BUSY-1)
+				if !d.budget.mayDelete(m.task(store.WorkScaleDown), m) {
+					return
+				}
+			case full:
+				continue
+			case !d.budget.mayDeletePlanned(m.task(store.WorkScaleDown), m):
+				full = true // for planned work
+				continue
 			}
 			d.retire(m, motive{store.PurposeSize, "HEAL-9", store.Cause{
 				Kind: store.CauseSmaller, Count: surplus, Limit: d.spec.Size, Name: whyFirst[c.kind],

@@ -198,11 +198,22 @@ func (in *inquiry) countsForSize(m store.Instance) bool {
 // does not wait for the room that it takes (BUSY-1).
 func (in *inquiry) finishes(m store.Instance) bool {
 	switch in.a.Rule {
-	case "ROLL-1", "ROLL-2", "HEAL-9", "EXP-1", "SPOT-3", "SPOT-4", "REC-2", "REC-17":
+	case "ROLL-1", "ROLL-2", "EXP-1", "SPOT-3", "SPOT-4", "REC-2", "REC-17":
 		return false
-	default:
-		return m.Phase == store.Draining && m.Drain != nil && m.Drain.Busy != nil
+	case "HEAL-9":
+		if !in.hadToGo() {
+			return false
+		}
 	}
+	return m.Phase == store.Draining && m.Drain != nil && m.Drain.Busy != nil
+}
+
+// hadToGo reports whether the action's instance had to go in any case: by an order, a notice or an
+// evacuation.
+func (in *inquiry) hadToGo() bool {
+	old, known := in.tr.records[in.a.Instance]
+	_, evacuated := in.tr.w.Shard().Evacuated[old.Zone]
+	return known && (old.Condemned != nil || old.Doomed != nil || evacuated)
 }
 
 // creating: max_creating bounds who comes up. One that failed to come up does not count.
