@@ -12,12 +12,12 @@ import (
 // which was begun after the machine was deleted, and after everything that could still make one
 // must have ended.
 //
-// Tolerated: a List that was made to lie.
+// Tolerated: a List that was made to lie, and records that no replica deleted.
 func (in *inquiry) removals() {
 	lists, deleted := in.lists(), in.deleted()
 	in.walk(in.steps, func(w *world, s *step) {
 		for _, t := range s.transitions {
-			if s.found || t.old == nil || t.next != nil || !t.old.Called || t.old.Phase != store.Deleting ||
+			if s.found || s.byHand || t.old == nil || t.next != nil || !t.old.Called || t.old.Phase != store.Deleting ||
 				len(lists) == 0 {
 				continue
 			}
