@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
@@ -114,18 +115,23 @@ func (in *inquiry) exempt() bool {
 
 // died reports whether a slot is empty since its instance died.
 func (in *inquiry) died(number int) bool {
+	g := in.snapshotOf(in.a.Group)
+	return g != nil && slices.ContainsFunc(g.Slots, func(sl store.Versioned[store.Slot]) bool {
+		return sl.Record.Number == number && sl.Record.Vacated != nil && sl.Record.Vacated.Dead
+	})
+}
+
+// snapshotOf returns a group as the plan saw it; nil if the plan did not look at it.
+func (in *inquiry) snapshotOf(group string) *plan.Group {
 	if in.s == nil {
-		return false
+		return nil
 	}
-	for _, g := range in.s.Groups {
-		for i := range g.Slots {
-			if v := g.Slots[i].Record.Vacated; g.Name == in.a.Group && g.Slots[i].Record.Number == number && v != nil &&
-				v.Dead {
-				return true
-			}
+	for i := range in.s.Groups {
+		if in.s.Groups[i].Name == group {
+			return &in.s.Groups[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // after is a member as it is once the action has happened.
@@ -216,7 +222,9 @@ func (in *inquiry) hadToGo() bool {
 	return known && (old.Condemned != nil || old.Doomed != nil || evacuated)
 }
 
-// creating: max_creating bounds who comes up. One that failed to come up does not count.
+// creating: max_creating bounds who comes up. One that failed to come up does not count, nor does
+// a restart that was carried out only after the plan: that takes no turn, and would as well have
+// happened just after the action (HEAL-7).
 func (in *inquiry) creating(members []store.Instance) {
 	n, most := len(in.begun()), in.force.spec.Budget.MaxCreating
 	if n == 0 || most == 0 {
@@ -225,7 +233,7 @@ func (in *inquiry) creating(members []store.Instance) {
 	for _, m := range members {
 		switch m.Phase {
 		case store.Pending, store.Creating, store.Booting, store.Starting:
-			if m.Managed && !in.p.Judgments.Of(m.ID).Verdict.Failed() {
+			if m.Managed && !in.p.Judgments.Of(m.ID).Verdict.Failed() && !in.wasStopping(m) {
 				n++
 			}
 		default:
@@ -234,6 +242,15 @@ func (in *inquiry) creating(members []store.Instance) {
 	if n > most {
 		in.tr.fail("%d come up in %s, max_creating is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What())
 	}
+}
+
+// wasStopping reports whether a restart of an instance was yet to be carried out when the action was
+// planned.
+func (in *inquiry) wasStopping(m store.Instance) bool {
+	g := in.snapshotOf(m.Group)
+	return g != nil && slices.ContainsFunc(g.Instances, func(p plan.Instance) bool {
+		return p.Record.ID == m.ID && p.Record.Phase == store.Stopping
+	})
 }
 
 // deleting: max_deleting bounds who goes down.
@@ -288,7 +305,8 @@ func (in *inquiry) unavailable(members []store.Instance) {
 }
 
 // shared: nothing is taken down that leaves more slots without a booted instance in all groups with
-// the same budget_group than the shard's setting allows (REC-18).
+// the same budget_group than the shard's setting allows (REC-18). What was asked of the others after
+// the plan does not count: it takes nothing down, and might as well have come just after the action.
 func (in *inquiry) shared(down int) {
 	own := in.force.spec.BudgetGroup
 	if own == "" || in.s == nil {
@@ -296,8 +314,8 @@ func (in *inquiry) shared(down int) {
 	}
 	where := fmt.Sprintf("%d in %s", down, in.a.Group)
 	for _, name := range in.tr.groups() {
-		f := in.tr.inForce(name)
-		if name == in.a.Group || !f.there || f.spec.BudgetGroup != own || f.spec.Stopped || f.spec.Deleting {
+		spec, there := in.asPlanned(name)
+		if name == in.a.Group || !there || spec.BudgetGroup != own || spec.Stopped || spec.Deleting {
 			continue
 		}
 		up := map[int]bool{}
@@ -306,12 +324,29 @@ func (in *inquiry) shared(down int) {
 				up[m.Slot] = true
 			}
 		}
-		if n := max(0, f.spec.Size-len(up)); n > 0 {
+		if n := max(0, spec.Size-len(up)); n > 0 {
 			down, where = down+n, where+fmt.Sprintf(", %d in %s", n, name)
 		}
 	}
 	if most := in.tr.w.Shard().Settings.BudgetOf(own); down > most {
 		in.tr.fail("budget_group %s allows %d down, and there are %s: %s %s", own, most, where, in.a.Rule, in.a.What())
+	}
+}
+
+// asPlanned returns what was wanted of a group when the action was planned.
+func (in *inquiry) asPlanned(group string) (spec store.Group, there bool) {
+	if f := in.tr.inForce(group); f.key <= in.s.Revision {
+		return f.spec, f.there
+	}
+	switch g := in.snapshotOf(group); { // it was edited since
+	case g == nil:
+		return store.Group{}, false
+	case g.Spec.InForce():
+		return g.Spec.Group, true
+	case g.Status.Record.Accepted != nil:
+		return *g.Status.Record.Accepted, true
+	default:
+		return store.Group{}, false
 	}
 }
 
