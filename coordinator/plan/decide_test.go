@@ -154,6 +154,24 @@ func TestHealAndCount(t *testing.T) {
 			}, "HEAL-2 +0",
 		},
 		{
+			"max_creating is not used by a restart that is yet to be carried out",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxCreating = 3, 1, 2 }, func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Stopping)
+				w.place("c", 2, store.Starting)
+				w.turn("a", false)
+			}, "HEAL-2 +0",
+		},
+		{
+			"max_creating is used by a restart that was carried out",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxCreating = 3, 1, 2 }, func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Starting)
+				w.place("c", 2, store.Starting)
+				w.turn("a", false)
+			}, "",
+		},
+		{
 			"max_deleting holds back what would be removed", func(g *store.Group) { g.Size, g.Budget.MaxDeleting = 0, 2 },
 			func(w *world) {
 				for i, id := range []string{"a", "b", "c"} {

@@ -59,24 +59,29 @@ func TestTurnsFollowOneAnother(t *testing.T) {
 // proves HEAL-3
 func TestWhoTakesTurns(t *testing.T) {
 	w := newTestWorld(t)
-	w.edit(func(g *store.Group) { g.Size = 3 })
+	w.edit(func(g *store.Group) { g.Size = 4 })
 	w.place("a", 0, store.Running)
 	w.kill("a")                    // is buried, its replacement requested
 	w.place("b", 1, store.Booting) // registers: goes on to checking
 	w.put(w.keys.Alive("b"), store.Alive{Schema: store.Schema, Instance: "b", BootID: "b.1", State: store.StreamOpen})
+	w.place("c", 2, store.Stopping, func(r *store.Instance) { // has been restarted: goes on to starting
+		r.Restart = &store.Restart{Level: store.RestartMachine, Rule: "HEAL-1", Token: "t", Boot: "c.0"}
+	})
+	w.put(w.keys.Alive("c"), store.Alive{Schema: store.Schema, Instance: "c", BootID: "c.1", State: store.StreamOpen})
 	w.put(w.keys.Request("r"), store.Request{
 		Schema: store.Schema, ID: "r", Kind: store.RequestProtect,
 		Mode: store.ProtectRemoval, Instance: "b", Group: w.group, By: "ada",
 	})
-	turns := map[bool]int{}
+	turns, restarted := map[bool]int{}, false
 	for _, a := range Compute(w.snapshot(), w.now).Actions {
+		restarted = restarted || a.To == store.Starting
 		uses := a.To == store.Deleting || a.To == store.Pending
 		turns[a.Turn]++
 		if a.Turn != uses {
 			t.Errorf("takes a turn %t: %s %s to %s (%s)", a.Turn, a.Instance, a.What(), a.To, a.Rule)
 		}
 	}
-	if turns[true] < 1 || turns[false] < 2 {
+	if turns[true] < 1 || turns[false] < 3 || !restarted {
 		t.Errorf("%d actions take turns, %d do not", turns[true], turns[false])
 	}
 }
