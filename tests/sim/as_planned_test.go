@@ -18,12 +18,14 @@ func TestTheJudgeOfMaxCreating(t *testing.T) {
 		planned, now []store.Phase // of the same instances
 		fails        bool
 	}{
-		"room for one":                            {[]store.Phase{run, start}, []store.Phase{run, start}, false},
-		"no room":                                 {[]store.Phase{start, start}, []store.Phase{start, start}, true},
-		"no room, one is still to be restarted":   {[]store.Phase{stop, start}, []store.Phase{stop, start}, false},
-		"one was restarted meanwhile":             {[]store.Phase{stop, start}, []store.Phase{start, start}, false},
-		"one was restarted, and another was made": {[]store.Phase{stop, start}, []store.Phase{start, start, store.Pending}, true},
-		"one was begun and restarted meanwhile":   {[]store.Phase{run, start}, []store.Phase{start, start}, true},
+		"room for one":                          {[]store.Phase{run, start}, []store.Phase{run, start}, false},
+		"no room":                               {[]store.Phase{start, start}, []store.Phase{start, start}, true},
+		"no room, one is still to be restarted": {[]store.Phase{stop, start}, []store.Phase{stop, start}, false},
+		"one was restarted meanwhile":           {[]store.Phase{stop, start}, []store.Phase{start, start}, false},
+		"one was restarted, and another was made": {
+			[]store.Phase{stop, start}, []store.Phase{start, start, store.Pending}, true,
+		},
+		"one was begun and restarted meanwhile": {[]store.Phase{run, start}, []store.Phase{start, start}, true},
 	} {
 		tr := &trial{w: sim.New(sim.Config{})}
 		g := store.DefaultGroup()
@@ -33,7 +35,9 @@ func TestTheJudgeOfMaxCreating(t *testing.T) {
 		}
 		seen, members := plan.Group{Name: "web"}, []store.Instance(nil)
 		for i, p := range c.planned {
-			seen.Instances = append(seen.Instances, plan.Instance{Versioned: store.Versioned[store.Instance]{Record: member(i, p)}})
+			var m plan.Instance
+			m.Record = member(i, p)
+			seen.Instances = append(seen.Instances, m)
 		}
 		for i, p := range c.now {
 			members = append(members, member(i, p))
@@ -49,7 +53,8 @@ func TestTheJudgeOfMaxCreating(t *testing.T) {
 	}
 }
 
-// proves that the judge of a shared budget counts what the plan knew was wanted of the other groups.
+// proves that the judge of a shared budget counts what the plan knew was wanted of the other
+// groups.
 func TestTheJudgeOfASharedBudget(t *testing.T) {
 	group := func(name string, size int) store.Group {
 		g := store.DefaultGroup()

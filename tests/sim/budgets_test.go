@@ -244,8 +244,8 @@ func (in *inquiry) creating(members []store.Instance) {
 	}
 }
 
-// wasStopping reports whether a restart of an instance was yet to be carried out when the action was
-// planned.
+// wasStopping reports whether a restart of an instance was yet to be carried out when the action
+// was planned.
 func (in *inquiry) wasStopping(m store.Instance) bool {
 	g := in.snapshotOf(m.Group)
 	return g != nil && slices.ContainsFunc(g.Instances, func(p plan.Instance) bool {
@@ -305,8 +305,9 @@ func (in *inquiry) unavailable(members []store.Instance) {
 }
 
 // shared: nothing is taken down that leaves more slots without a booted instance in all groups with
-// the same budget_group than the shard's setting allows (REC-18). What was asked of the others after
-// the plan does not count: it takes nothing down, and might as well have come just after the action.
+// the same budget_group than the shard's setting allows (REC-18). What was asked of the others
+// after the plan does not count: it takes nothing down, and might as well have come just after the
+// action.
 func (in *inquiry) shared(down int) {
 	own := in.force.spec.BudgetGroup
 	if own == "" || in.s == nil {
