@@ -241,6 +241,7 @@ func (a *agent) report() {
 		return
 	}
 	a.said = now
+	a.settle()
 	now.Host = a.host
 	now.Received, now.Sent, now.Epoch = a.w.Now(), a.w.Now(), a.epoch
 	a.reported = a.w.putReport(a.reportKey, &now)

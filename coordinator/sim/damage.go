@@ -10,7 +10,7 @@ func (w *World) Lose(keys ...string) Lost {
 	var lost Lost
 	var writes []store.Write
 	for _, key := range keys {
-		if c, there := w.db.cells[key]; there {
+		if c, there := w.db.cell(key); there {
 			lost = append(lost, c.whole())
 			writes = append(writes, store.Delete(key))
 		}
@@ -24,7 +24,7 @@ func (w *World) Lose(keys ...string) Lost {
 func (w *World) Corrupt(keys ...string) Lost {
 	var lost Lost
 	for _, key := range keys {
-		if c, there := w.db.cells[key]; there {
+		if c, there := w.db.cell(key); there {
 			lost = append(lost, c.whole())
 			w.Spoil(key)
 		}

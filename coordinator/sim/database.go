@@ -25,7 +25,8 @@ type database struct {
 // reads their bytes.
 type cell struct {
 	kv     store.KV
-	record any // a pointer to a store.Versioned
+	record any   // a pointer to a store.Versioned
+	calm   *load // set if it is a report of a group whose load may be newer than the record
 }
 
 // whole returns the key with its value.
@@ -44,6 +45,15 @@ func (c *cell) whole() store.KV {
 
 func newDatabase() database { return database{cells: map[string]*cell{}, rev: 1} }
 
+// cell returns the cell of a key; false if there is no such key.
+func (d *database) cell(key string) (*cell, bool) {
+	c, there := d.cells[key]
+	if there && c.calm != nil {
+		c.calm.settle()
+	}
+	return c, there
+}
+
 func (d *database) grant() store.LeaseID {
 	d.lease++
 	return d.lease
@@ -51,7 +61,7 @@ func (d *database) grant() store.LeaseID {
 
 // satisfies reports whether a condition holds.
 func (d *database) satisfies(c store.Condition) bool {
-	if cell, there := d.cells[c.Key]; there {
+	if cell, there := d.cell(c.Key); there {
 		return c.Holds(cell.kv)
 	}
 	return c.Holds(store.KV{})
@@ -89,7 +99,7 @@ func (w *World) writeAs(writes []store.Write, statuses map[string]*store.Status)
 		if strings.HasPrefix(op.Key, journalKey) {
 			continue
 		}
-		old, had := d.cells[op.Key]
+		old, had := d.cell(op.Key)
 		if op.Delete {
 			if had {
 				delete(d.cells, op.Key)
@@ -129,7 +139,7 @@ func (w *World) putReport(key string, r *store.Report) *cell {
 	d := &w.db
 	d.rev++
 	v := &store.Versioned[store.Report]{Record: *r, Key: key, Created: d.rev, Modified: d.rev}
-	c, had := d.cells[key]
+	c, had := d.cell(key)
 	if had {
 		v.Created = c.kv.Created
 	} else {
@@ -180,7 +190,7 @@ func (w *World) drop(key string) {
 // Read reads a record as it is now; it is not Present if there is none. The caller must not modify
 // what it points to.
 func Read[T any](w *World, key string) store.Versioned[T] {
-	c, there := w.db.cells[key]
+	c, there := w.db.cell(key)
 	if !there {
 		return store.Versioned[T]{Key: key}
 	}
@@ -197,7 +207,7 @@ func Read[T any](w *World, key string) store.Versioned[T] {
 
 // Value returns the value of a key; nil if there is no such key.
 func (w *World) Value(key string) []byte {
-	if c, there := w.db.cells[key]; there {
+	if c, there := w.db.cell(key); there {
 		return c.whole().Value
 	}
 	return nil
@@ -218,6 +228,9 @@ func (w *World) Names(kind string) []string {
 
 // listing returns everything in the database, in order.
 func (w *World) listing() store.Listing {
+	for _, l := range w.loads {
+		l.settle()
+	}
 	l := store.Listing{Revision: w.db.rev, KVs: make([]store.KV, 0, len(w.db.cells))}
 	for _, c := range w.db.cells {
 		l.KVs = append(l.KVs, c.whole())
@@ -232,7 +245,7 @@ func (w *World) instance(id string) store.Versioned[store.Instance] {
 
 // Revision returns when a key was last written; 0 if there is no such key.
 func (w *World) Revision(key string) store.Revision {
-	if c, there := w.db.cells[key]; there {
+	if c, there := w.db.cell(key); there {
 		return c.kv.Modified
 	}
 	return 0

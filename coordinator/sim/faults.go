@@ -192,19 +192,34 @@ func (w *World) agentsInOrder() []*agent {
 }
 
 // agentsOf returns the agents on the machines of a group, in order of instance.
-func (w *World) agentsOf(group string) []*agent {
-	if w.ofGroup == nil {
-		w.ofGroup = map[string][]*agent{}
-		for _, a := range w.agentsInOrder() {
-			w.ofGroup[a.m.Group()] = append(w.ofGroup[a.m.Group()], a)
-		}
-	}
-	return w.ofGroup[group]
-}
+func (w *World) agentsOf(group string) []*agent { return w.ofGroup[group] }
 
-func (w *World) addAgent(a *agent) { w.agents[a.m.ID], w.inOrder, w.ofGroup = a, nil, nil }
+func (w *World) addAgent(a *agent) {
+	a.settle()
+	w.agents[a.m.ID], w.inOrder = a, nil
+	all := slices.Clone(w.agentsOf(a.m.Group()))
+	i, there := slices.BinarySearchFunc(all, a.m.ID, compareID)
+	if there {
+		all[i] = a
+	} else {
+		all = slices.Insert(all, i, a)
+	}
+	w.ofGroup[a.m.Group()] = all
+}
 
 func (w *World) dropAgent(id string) {
+	a := w.agents[id]
+	if a == nil {
+		return
+	}
+	a.settle()
 	delete(w.agents, id)
-	w.inOrder, w.ofGroup = nil, nil
+	w.inOrder = nil
+	all := slices.Clone(w.agentsOf(a.m.Group()))
+	if i, there := slices.BinarySearchFunc(all, id, compareID); there {
+		all = slices.Delete(all, i, i+1)
+	}
+	w.ofGroup[a.m.Group()] = all
 }
+
+func compareID(a *agent, id string) int { return strings.Compare(a.m.ID, id) }

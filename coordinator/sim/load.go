@@ -32,6 +32,7 @@ type load struct {
 	running     int // instances at the last tick
 	serving     int
 	moved       time.Duration // when these numbers changed last
+	calm        *calm         // nil: each agent's report is to be written
 	measured    bool          // result is asked for
 	result      LoadResult
 	last        int // the last size
@@ -112,7 +113,9 @@ func (w *World) nextNumber() (next time.Time) {
 
 // Mute makes the agents of a group report no load until the next SetLoad.
 func (w *World) Mute(group string) {
-	w.followed(group).told = false
+	l := w.followed(group)
+	l.told = false
+	l.settle()
 	for _, a := range w.agentsOf(group) {
 		if a.m.Running() {
 			a.shares = nil
@@ -132,6 +135,7 @@ func (l *load) at(clock time.Duration, metric string) float64 {
 // Unmeasured makes an agent report no load, or report it again.
 func (w *World) Unmeasured(id string, on bool) {
 	if a := w.agents[id]; a != nil {
+		a.settle()
 		a.unmeasured = on
 	}
 }
@@ -148,6 +152,10 @@ func (w *World) LoadOf(group string) (LoadResult, bool) {
 func (w *World) bearLoad(group string) {
 	l := w.loads[group]
 	l.tick++
+	if w.bearCalmly(group, l) {
+		return
+	}
+	l.settle()
 	type bearer struct {
 		*agent
 		serves bool
@@ -173,11 +181,8 @@ func (w *World) bearLoad(group string) {
 	if !l.told {
 		return
 	}
-	idle := share{at: w.clock, cpu: 1, memory: l.at(w.clock, store.MetricMemory)}
-	busy := share{
-		at: w.clock, cpu: max(1, min(100, l.at(w.clock, store.MetricCPU)/float64(serving))),
-		memory: idle.memory, network: l.at(w.clock, store.MetricNetwork) / float64(serving),
-	}
+	busy := l.divided(w.clock, serving)
+	idle := share{at: w.clock, cpu: 1, memory: busy.memory}
 	together := w.newLoads(group, len(running))
 	for i, a := range running {
 		for len(a.shares) > 0 && (len(a.shares) >= int(loadMean/w.cfg.LoadEvery) ||
@@ -188,6 +193,17 @@ func (w *World) bearLoad(group string) {
 		if (l.tick+i)%max(1, int(loadReport/w.cfg.LoadEvery)) == 0 && !a.joins(together) {
 			a.tellLoad()
 		}
+	}
+	if together != nil && serving == len(w.agentsOf(group)) && len(together.Instances) == serving {
+		l.settles(w.agentsOf(group), together, busy)
+	}
+}
+
+// divided returns the share of each of so many instances that serve.
+func (l *load) divided(clock time.Duration, among int) share {
+	return share{
+		at: clock, cpu: max(1, min(100, l.at(clock, store.MetricCPU)/float64(among))),
+		memory: l.at(clock, store.MetricMemory), network: l.at(clock, store.MetricNetwork) / float64(among),
 	}
 }
 
@@ -207,17 +223,22 @@ func (a *agent) measure(like *measured) {
 		a.host.Windows = like.windows
 		return
 	}
-	covered := store.Duration(time.Duration(len(a.shares)) * a.w.cfg.LoadEvery)
+	a.host.Windows = a.w.windowsOf(a.shares)
+	*like = measured{a.shares, a.host.Windows}
+}
+
+// windowsOf returns what an agent reports of its shares.
+func (w *World) windowsOf(shares []share) []store.HostWindow {
+	covered := store.Duration(time.Duration(len(shares)) * w.cfg.LoadEvery)
 	window := store.HostWindow{Span: store.Duration(time.Minute), Covered: covered}
-	for _, share := range a.shares {
-		n := float64(len(a.shares))
+	for _, share := range shares {
+		n := float64(len(shares))
 		window.CPUPercent += share.cpu / n
 		window.MemoryPercent += share.memory / n
-		window.NetworkSent += uint64(share.network * 1e6 * a.w.cfg.LoadEvery.Seconds())
+		window.NetworkSent += uint64(share.network * 1e6 * w.cfg.LoadEvery.Seconds())
 	}
 	window.CPUIdle, window.NetworkIdle = window.CPUPercent == 0, window.NetworkSent == 0
-	a.host.Windows = []store.HostWindow{window}
-	*like = measured{a.shares, a.host.Windows}
+	return []store.HostWindow{window}
 }
 
 // measured is what came of shares.

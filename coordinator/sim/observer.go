@@ -51,6 +51,9 @@ type Machine struct {
 }
 
 func (w *World) stir(instance string) {
+	if a := w.agents[instance]; a != nil {
+		a.settle()
+	}
 	if w.cfg.Observer.Stirred != nil {
 		w.cfg.Observer.Stirred(instance)
 	}

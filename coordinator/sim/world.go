@@ -32,7 +32,7 @@ type World struct {
 	balancers  map[string]*traffic
 	agents     map[string]*agent   // by instance
 	inOrder    []*agent            // the same in order of instance; nil: to be sorted again
-	ofGroup    map[string][]*agent // and by group; nil as well
+	ofGroup    map[string][]*agent // and by group; a list never changes
 	bad        map[string]Flaw     // templates by hash
 	orders     int
 	lost       int // percentage of commits whose answers get lost
@@ -49,7 +49,7 @@ func New(cfg Config) *World {
 	cfg = cfg.withDefaults()
 	w := &World{
 		cfg: cfg, keys: store.KeysOf(cfg.Shard), chance: newChance(cfg.Seed), db: newDatabase(),
-		agents: map[string]*agent{}, bad: map[string]Flaw{},
+		agents: map[string]*agent{}, ofGroup: map[string][]*agent{}, bad: map[string]Flaw{},
 	}
 	for _, p := range cfg.Providers {
 		w.clouds = append(w.clouds, newCloud(w, p))
