@@ -22,6 +22,7 @@
 //	leadership.go what can go wrong with replicas and etcd
 //	interfere.go  changes just before a commit
 //	load.go       groups' load, and their agents' reports of it
+//	calm.go       such reports while nothing happens to a group
 //	truth.go      the true state of the world
 //	observer.go   callbacks for observers
 //
