@@ -85,7 +85,7 @@ names every variable that it uses. A new or restarted instance passes a check on
 ` + "`healthy_threshold`" + ` times in a row, the first time at once. A change of checks is brought to instances that run one after the other,
 without a restart; each keeps its verdict until the new checks have come to theirs.
 
-What commands set is no part of a file, and applying a file keeps it: ` + "`leasehold group pause`, `resume`, `stop`, `start`, `restart`" + `
+Settings that commands make are not part of a file, and applying a file keeps them: ` + "`leasehold group pause`, `resume`, `stop`, `start`, `restart`" + `
 and ` + "`delete`" + `.
 
 A file for ` + "`leasehold config apply`" + ` has the same fields. Beside such a static group, a file for ` + "`leasehold group apply`" + ` may set

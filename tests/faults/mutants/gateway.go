@@ -10,7 +10,7 @@ func ofTheGateway() []Mutant {
 			Rules: []string{"DET-2"},
 			Edits: []Edit{
 				{
-					File: "coordinator/gateway/alive.go",
+					File: "coordinator/gateway/registration.go",
 					Old:  "	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)\n	return nil\n",
 					New:  "	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)\n	go s.keepAlive(s.g.life)\n	return nil\n",
 				},
@@ -27,11 +27,11 @@ func (s *session) keepAlive(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if s.exchange.acquire(ctx) != nil {
+		if s.exchange.Acquire(ctx, 1) != nil {
 			return
 		}
 		_, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
-		s.exchange.release()
+		s.exchange.Release(1)
 		if errors.Is(err, store.ErrLeaseGone) {
 			return
 		}
