@@ -26,6 +26,7 @@ func (inv *Invocation) recordsOf(ctx context.Context, group string) (store.Listi
 		keys.Group(group), keys.Static(group), keys.Status(group), keys.Of(store.KindSlots) + group + "/",
 		keys.Of(store.KindInstances) + group + "-", keys.Of(store.KindAlive) + group + "-",
 		keys.Of(store.KindReports) + group + "-",
+		keys.Gone(keys.Of(store.KindInstances) + group + "-"), // without these, what was deleted would seem lost
 	} {
 		l, err := inv.list(ctx, prefix, all.Revision)
 		if err != nil {

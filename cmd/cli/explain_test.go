@@ -396,3 +396,28 @@ func TestExplainOfAGroupThatProvesAVersion(t *testing.T) {
 		})
 	}
 }
+
+// An instance that was deleted on purpose after the leader last counted is not taken for a lost
+// record.
+//
+// proves SAFE-15, REC-15
+func TestExplainDoesNotMissWhatWasDeleted(t *testing.T) {
+	for _, noted := range []bool{true, false} {
+		w := newWorld(t)
+		w.serve()
+		g := webGroup(1)
+		at := w.put(store.KindGroups, "web", g)
+		w.put(store.KindInstances, "web-0-abcdef", instanceOf(g, 0, "web-0-abcdef", store.Running))
+		status := statusOf(g, at, 1)
+		status.Records, status.Counted = new(2), at
+		w.put(store.KindStatus, "web", status)
+		if noted {
+			w.put(store.KindGone, "instances/web-1-abcdef",
+				store.Gone{Schema: store.Schema, Instance: "web-1-abcdef", Group: "web"})
+		}
+		_, out, _ := w.run("explain", "web")
+		if missed := strings.Contains(out, "SAFE-15"); missed == noted {
+			t.Errorf("noted %t, missed %t:\n%s", noted, missed, out)
+		}
+	}
+}
