@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 const (
 	pulseEvery = time.Second
 	// pulseLate is how late a pulse must be to show that this process was paused or starved.
 	pulseLate = time.Second
-	// leaderLate is how long a leader must stall for that to be a disturbance by itself: meanwhile it
-	// received nothing from any agent.
-	leaderLate = 3 * time.Second
 )
 
 // pulse distinguishes a process that was paused from an etcd that did not answer: a caller that
@@ -62,7 +61,7 @@ func (r *Replica) stoodStill(gap time.Duration) {
 	r.mu.Lock()
 	leads := r.term != nil
 	r.mu.Unlock()
-	if leads && gap > leaderLate {
+	if leads && gap > store.LeaderLate {
 		r.noteDisturbance(fmt.Sprintf("the leader stood still for %s", gap.Round(100*time.Millisecond)), true)
 	}
 }

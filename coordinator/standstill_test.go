@@ -77,7 +77,7 @@ func TestALongStandstillOfALeaderIsADisturbance(t *testing.T) {
 		want  string
 	}{
 		"a leader":                     {true, 4 * time.Second, "the leader stood still for 4s"},
-		"a leader, for a short time":   {true, leaderLate, ""},
+		"a leader, for a short time":   {true, store.LeaderLate, ""},
 		"a replica that does not lead": {false, 4 * time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,10 @@ const (
 	// leader knows when this one last did (SAFE-13).
 	ServedEvery = 10 * time.Second
 
+	// LeaderLate is how long a leader must stall for that to be a disturbance by itself: meanwhile it
+	// received nothing from any agent.
+	LeaderLate = 3 * time.Second
+
 	// MaxStopTimeout is the longest stop_timeout of a group. Units of agents give the workload that
 	// long when the machine is shut down.
 	MaxStopTimeout = 10 * time.Minute

@@ -114,7 +114,9 @@ func (inv *Invocation) enable(ctx context.Context, etcd rights.Etcd, rootPasswor
 	if rootPassword != "" {
 		root = as(store.RoleRoot, rootPassword)
 	}
-	err := rights.Enable(ctx, etcd, root, as, inv.env.RandomID())
+	err := rights.Enable(ctx, etcd, root, as, inv.env.RandomID(), func() {
+		inv.note("root cannot log in: authentication is being turned off again, which may take some minutes")
+	})
 	if errors.Is(err, rights.ErrLockedOut) {
 		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it authenticates by " +
 			"certificate; or give --passwords FILE"

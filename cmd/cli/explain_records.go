@@ -16,8 +16,57 @@ import (
 )
 
 // recordsOf reads everything that the planner needs for a group, at one revision: its own records,
-// and the shard's.
+// and the shard's. Instances are named after their group, except machines adopted under another
+// name: those are looked for if the group has more than were found by name.
 func (inv *Invocation) recordsOf(ctx context.Context, group string) (store.Listing, error) {
+	all, err := inv.recordsNamed(ctx, group)
+	if err == nil && cache.FromListing(inv.keys(), all).Uncounted(group, 0) > 0 {
+		err = inv.addAdopted(ctx, group, &all)
+	}
+	return all, err
+}
+
+// addAdopted adds the records of a group's instances that have another name than the group, and the
+// notes of those that were deleted.
+func (inv *Invocation) addAdopted(ctx context.Context, group string, all *store.Listing) error {
+	keys := inv.keys()
+	instances, err := inv.list(ctx, keys.Of(store.KindInstances), all.Revision)
+	if err != nil {
+		return err
+	}
+	notes, err := inv.list(ctx, keys.Gone(keys.Of(store.KindInstances)), all.Revision)
+	if err != nil {
+		return err
+	}
+	for _, kv := range notes.KVs {
+		if v, err := store.Decode[store.Gone](kv); err == nil && v.Record.Group == group &&
+			!strings.HasPrefix(v.Record.Instance, group+"-") {
+			all.KVs = append(all.KVs, kv)
+		}
+	}
+	for _, kv := range instances.KVs {
+		_, id, _ := keys.Split(kv.Key)
+		v, err := store.Decode[store.Instance](kv)
+		if err != nil || v.Record.Group != group || strings.HasPrefix(id, group+"-") {
+			continue
+		}
+		all.KVs = append(all.KVs, kv)
+		for _, key := range []string{keys.Alive(id), keys.Report(id)} {
+			l, err := inv.list(ctx, key, all.Revision)
+			if err != nil {
+				return err
+			}
+			for _, kv := range l.KVs {
+				if kv.Key == key {
+					all.KVs = append(all.KVs, kv)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (inv *Invocation) recordsNamed(ctx context.Context, group string) (store.Listing, error) {
 	keys := inv.keys()
 	var all store.Listing
 	for _, prefix := range []string{

@@ -397,12 +397,23 @@ func TestExplainOfAGroupThatProvesAVersion(t *testing.T) {
 	}
 }
 
-// An instance that was deleted on purpose after the leader last counted is not taken for a lost
-// record.
+// An instance that was deleted on purpose after the leader last counted, or that was adopted under
+// another name than its group's, is not taken for a lost record.
 //
 // proves SAFE-15, REC-15
-func TestExplainDoesNotMissWhatWasDeleted(t *testing.T) {
-	for _, noted := range []bool{true, false} {
+func TestExplainMissesOnlyLostRecords(t *testing.T) {
+	const id, adopted = "web-1-abcdef", "ip-10-0-0-3"
+	for name, c := range map[string]struct {
+		deleted, there, group string // an instance with a note, one with a record, and the group of both
+		missed                bool
+	}{
+		"lost":                          {missed: true},
+		"deleted":                       {deleted: id, group: "web"},
+		"adopted":                       {there: adopted, group: "web"},
+		"adopted and deleted":           {deleted: adopted, group: "web"},
+		"adopted by another group":      {there: adopted, group: "db", missed: true},
+		"deleted, and of another group": {deleted: adopted, group: "db", missed: true},
+	} {
 		w := newWorld(t)
 		w.serve()
 		g := webGroup(1)
@@ -411,13 +422,18 @@ func TestExplainDoesNotMissWhatWasDeleted(t *testing.T) {
 		status := statusOf(g, at, 1)
 		status.Records, status.Counted = new(2), at
 		w.put(store.KindStatus, "web", status)
-		if noted {
-			w.put(store.KindGone, "instances/web-1-abcdef",
-				store.Gone{Schema: store.Schema, Instance: "web-1-abcdef", Group: "web"})
+		if c.deleted != "" {
+			w.put(store.KindGone, "instances/"+c.deleted,
+				store.Gone{Schema: store.Schema, Instance: c.deleted, Group: c.group})
+		}
+		if c.there != "" {
+			rec := instanceOf(g, 1, c.there, store.Running)
+			rec.Group = c.group
+			w.put(store.KindInstances, c.there, rec)
 		}
 		_, out, _ := w.run("explain", "web")
-		if missed := strings.Contains(out, "SAFE-15"); missed == noted {
-			t.Errorf("noted %t, missed %t:\n%s", noted, missed, out)
+		if missed := strings.Contains(out, "SAFE-15"); missed != c.missed {
+			t.Errorf("%s: missed %t:\n%s", name, missed, out)
 		}
 	}
 }

@@ -27,9 +27,9 @@ const (
 )
 
 // Enable turns authentication on, and checks that root can log in. If root cannot, a spare root
-// turns it off again.
+// turns it off again, which may take minutes: goesBack is called before.
 func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, password string) Entry,
-	password string,
+	password string, goesBack func(),
 ) error {
 	if err := errors.Join(etcd.AddUser(ctx, spare, password), etcd.Give(ctx, spare, store.RoleRoot)); err != nil {
 		return errors.Join(err, etcd.RemoveUser(context.WithoutCancel(ctx), spare))
@@ -43,6 +43,7 @@ func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, pas
 	if failed == nil {
 		return nil
 	}
+	goesBack()
 	if err := disable(ctx, spareRoot(spare, password)); err != nil {
 		return fmt.Errorf("root cannot log in (%w), and authentication could not be disabled again: %w", failed, err)
 	}

@@ -38,7 +38,7 @@ func TestEnableTurnsBackOnASlowEtcd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				etcd := &switchable{}
+				etcd, told := &switchable{}, false
 				began := time.Now()
 				never := func(context.Context) (Etcd, func() error, error) { return nil, nil, store.ErrLogin }
 				spareRoot := func(string, string) Entry {
@@ -50,9 +50,9 @@ func TestEnableTurnsBackOnASlowEtcd(t *testing.T) {
 						return etcd, func() error { return nil }, nil
 					}
 				}
-				err := Enable(t.Context(), etcd, never, spareRoot, "forgotten")
-				if etcd.on != c.on || errors.Is(err, ErrLockedOut) == c.lockedUp || err == nil {
-					t.Errorf("authentication is on: %t; %v", etcd.on, err)
+				err := Enable(t.Context(), etcd, never, spareRoot, "forgotten", func() { told = true })
+				if etcd.on != c.on || errors.Is(err, ErrLockedOut) == c.lockedUp || err == nil || !told {
+					t.Errorf("authentication is on: %t; announced: %t; %v", etcd.on, told, err)
 				}
 			})
 		})

@@ -64,7 +64,7 @@ func (e *Evidence) takeLoad(c *cache.Content, l *loads, at int, w *observed) {
 	}
 }
 
-// showLoad makes a place of a snapshot show the last load of its instance.
+// show makes a place of a snapshot show the last load of its instance.
 func (l *loads) show(at int, in *plan.Instance) {
 	l.Write(at, &in.Report)
 	in.ReportSeen = l.seen

@@ -103,7 +103,7 @@ func (w *World) FreezeLeader(d, skew time.Duration) {
 			})
 		}
 	}
-	if d > tickLate {
+	if d > store.LeaderLate {
 		w.after(d, func() {
 			if r.up && !t.ended {
 				w.disturbed(r, "the leader stood still")

@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	tickLate    = 3 * time.Second      // as coordinator/term.go has it
 	watchLag    = 2 * time.Millisecond // most of it
 	commitTakes = 3 * time.Millisecond // at most
 	soonest     = time.Millisecond     // between two plans

@@ -115,6 +115,18 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
+// has gives the machine's image a file.
+func (m *machine) has(path, text string) {
+	m.t.Helper()
+	path = filepath.Join(m.dir, "upper", path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 // run runs a script as the machine's root would, on what earlier runs left. All that it started
 // ends with it, once check has succeeded in the machine.
 func (m *machine) run(script, path, check string) (string, error) {
@@ -223,13 +235,7 @@ func TestAnImageWithItsAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := newMachine(t)
-		own := filepath.Join(m.dir, "upper", "usr", "bin", "leasehold-agent")
-		if err := os.MkdirAll(filepath.Dir(own), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(own, []byte(program), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		m.has("usr/bin/leasehold-agent", program)
 		if out, err := m.run(script, paths, ready); err != nil {
 			t.Errorf("%v:\n%s", err, out)
 		}
@@ -257,18 +263,8 @@ func TestAnImageWithSettingsOfItsAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMachine(t)
-	for path, text := range map[string]string{
-		"usr/bin/leasehold-agent": strings.Replace(program, `"$@"`, `"$LEASEHOLD_RELEASE_KEY"`, 1),
-		"etc/leasehold/agent.env": "# whose releases\nLEASEHOLD_RELEASE_KEY=ours+f5a44223+AT22/Cem\n",
-	} {
-		path = filepath.Join(m.dir, "upper", path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.has("usr/bin/leasehold-agent", strings.Replace(program, `"$@"`, `"$LEASEHOLD_RELEASE_KEY"`, 1))
+	m.has("etc/leasehold/agent.env", "# whose releases\nLEASEHOLD_RELEASE_KEY=ours+f5a44223+AT22/Cem\n")
 	if out, err := m.run(script, paths, ready); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
@@ -315,18 +311,9 @@ func TestAgentKeepsItsWorkload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			for path, text := range map[string]string{
-				"usr/bin/leasehold-agent": strings.Replace(program, `"$@"`, `"$LEASEHOLD_FAREWELL $LEASEHOLD_KEEP_WORKLOAD"`, 1),
-				"etc/leasehold/agent.env": c.env,
-			} {
-				path = filepath.Join(m.dir, "upper", path)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
+			m.has("usr/bin/leasehold-agent",
+				strings.Replace(program, `"$@"`, `"$LEASEHOLD_FAREWELL $LEASEHOLD_KEEP_WORKLOAD"`, 1))
+			m.has("etc/leasehold/agent.env", c.env)
 			if out, err := m.run(script, paths, ready); err != nil {
 				t.Fatalf("%v:\n%s", err, out)
 			}
