@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/agent"
 )
 
-// The units of machines ask for both settings; who overrules the goodbye alone gets an agent that
-// ends its workload, not one that refuses to start.
+// Units of machines have both settings. An operator who overrules the goodbye alone gets an agent
+// that ends its workload, not one that refuses to start.
 //
 // proves DET-8
 func TestFarewellDecidesWhetherTheWorkloadIsKept(t *testing.T) {
