@@ -17,7 +17,8 @@ var noise = []string{
 	"simple token is not cryptographically signed",
 }
 
-// endNoise is what etcd logs as errors whenever its servers are closed, beside what it then cancels.
+// endNoise is what etcd logs as errors whenever its servers are closed, beside what it then
+// cancels.
 var endNoise = []string{
 	"setting up serving from embedded etcd failed.",
 	"stopping insecure grpc server due to error", "stopped insecure grpc server due to error",
