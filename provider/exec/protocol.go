@@ -94,6 +94,13 @@ type listResult struct {
 	Complete bool      `json:"complete"` // set on the last page: without it a List is an error
 }
 
+// Veil hides secrets in the states' reasons.
+func (r *listResult) Veil(veil func(string) string) {
+	for i := range r.Machines {
+		r.Machines[i].Veil(veil)
+	}
+}
+
 type consoleResult struct {
 	Tail []byte `json:"tail"` // base64
 }
@@ -111,6 +118,9 @@ type machine struct {
 	Boot     string `json:"boot"`
 	Call     string `json:"call"`
 }
+
+// Veil hides secrets in the state's reason.
+func (m *machine) Veil(veil func(string) string) { m.Why = veil(m.Why) }
 
 // read checks what the program says of a machine: it must be of the shard that was asked for.
 func (m *machine) read(shard string) (provider.Machine, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"time"
@@ -19,7 +18,7 @@ func (p *Provider) get(ctx context.Context, id string) (*server, error) {
 		return fetch(ctx, s.compute, s.compute.ServiceURL("servers", url.PathEscape(id)), &answer)
 	})
 	switch {
-	case isStatus(err, http.StatusNotFound):
+	case gone(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -76,6 +76,17 @@ type member struct {
 	Connections *int   `json:"connections"` // absent: unknown
 }
 
+// Veil hides secrets in errors and reasons.
+func (r *listResult) Veil(veil func(string) string) {
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		t.Error = veil(t.Error)
+		for j := range t.Members {
+			t.Members[j].Why = veil(t.Members[j].Why)
+		}
+	}
+}
+
 // read checks a program's list. One inconsistent entry makes the whole list an error.
 func (r *listResult) read(shard string, named bool, recorded []balancer.Member) (balancer.Listing, error) {
 	var l balancer.Listing

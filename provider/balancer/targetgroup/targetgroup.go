@@ -194,6 +194,10 @@ func (b *Balancer) health(ctx context.Context, group string, of []types.TargetDe
 	var out *elb.DescribeTargetHealthOutput
 	err := b.call(ctx, "target group "+nameOf(group), func(ctx context.Context) (err error) {
 		out, err = b.api.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &group, Targets: of})
+		if err == nil && out.TargetHealthDescriptions == nil {
+			// The SDK takes an empty body for an answer in which nothing is set.
+			err = errors.New("the answer has no list of targets, not even an empty one: Amazon did not answer")
+		}
 		return err
 	})
 	if err != nil {
