@@ -165,6 +165,16 @@ func (a *Agent) setTarget(by time.Time) {
 	a.keeper.want(target{run: a.mayRun && !a.stopped, restart: a.restartNow(), by: by})
 }
 
+// noteSleep tells the session if the machine has slept. Times are compared by the monotonic clock,
+// which stands still meanwhile.
+func (a *Agent) noteSleep() {
+	asleep := a.deps.Uptime() - a.startedAt - time.Since(a.started)
+	if asleep > a.asleep {
+		a.session.Slept(asleep - a.asleep)
+		a.asleep = asleep
+	}
+}
+
 // stampLease records the lease for a restarted agent. It writes once per renewal and does not sync:
 // after another boot no workload is running.
 func (a *Agent) stampLease(renewed time.Time, ttl time.Duration) {

@@ -331,6 +331,37 @@ func TestMachineThatCannotBePoweredOffStaysStopped(t *testing.T) {
 	})
 }
 
+// A machine that sleeps loses its lease, though its monotonic clock stands still.
+//
+// proves SAFE-9
+func TestAMachineThatSleptHasLostItsLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		slept time.Duration
+		runs  bool
+	}{
+		"longer than its lease": {time.Hour, false},
+		"for a moment":          {time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fenced(t, "stop", 0, nil, func(t *testing.T, r *running) {
+				r.cutOff()
+				r.machine.mu.Lock()
+				r.machine.slept = c.slept
+				r.machine.mu.Unlock()
+				pass(interval)
+				stops := 1
+				if c.runs {
+					stops = 0
+				}
+				r.machine.is(t, "awake again", c.runs, 1, stops)
+				r.shard.replicas["a"].start()
+				pass(maxReconnect)
+				r.machine.is(t, "accepted again", true, 1+stops, stops)
+			})
+		})
+	}
+}
+
 // proves SAFE-9
 func TestCommandForALostLease(t *testing.T) {
 	fenced(t, "run", 0, func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} },
