@@ -93,7 +93,11 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	case !a.fenced:
 		a.fenced = true
 		a.log.Warn("lease could not be renewed", "on_lease_lost", act, "left", renewed.Add(ttl).Sub(now).String())
-		a.fence(background, renewed.Add(ttl), kill)
+		ends := renewed.Add(ttl)
+		if act == fenceRun && now.After(kill) {
+			ends = now.Add(ttl / 3) // the agent was away or stood still; late is better than never
+		}
+		a.fence(background, ends, kill)
 	}
 	if act == fencePowerOff && now.Before(a.offBy) {
 		return a.offBy

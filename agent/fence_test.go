@@ -393,6 +393,29 @@ func TestCommandForALostLease(t *testing.T) {
 		})
 }
 
+// An agent that was away, or asleep, until its lease had ended runs the command late: nothing else
+// ends what runs.
+//
+// proves SAFE-9
+func TestCommandForALeaseThatWasLostMeanwhile(t *testing.T) {
+	run := func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} }
+	fenced(t, "run", 0, run, func(t *testing.T, r *running) {
+		r.power.ends = false
+		r.cutOff()
+		r.machine.mu.Lock()
+		r.machine.slept = time.Hour
+		r.machine.mu.Unlock()
+		pass(interval)
+		if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 0 {
+			t.Errorf("ran %v, killed %v", ran, killed)
+		}
+		pass(leaseTTL)
+		if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 1 {
+			t.Errorf("ran %v, killed %v", ran, killed)
+		}
+	})
+}
+
 // Until it holds a lease an agent starts nothing, and where none was ever known in this boot it
 // ends no machine.
 //
