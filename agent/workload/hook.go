@@ -140,6 +140,7 @@ func (h *Hook) Changed() <-chan struct{} { return h.changed }
 // Close kills what runs, or leaves it to the next agent, and waits unless the disk hangs. Want does
 // nothing afterwards. Close reports whether no disk operation is left.
 func (h *Hook) Close(keep bool) bool {
+	h.records.stop()
 	h.mu.Lock()
 	h.closed = true
 	if h.last != nil {
