@@ -45,7 +45,7 @@ sizes() {
 size-missing-number-is-zero|coordinator/query/query.go|s/return 0, false/return 0, true/
 size-old-number-counts|coordinator/query/query.go|s/ || now.Sub(r.Asked) > Fresh//
 size-unknown-number-shrinks|coordinator/scale/wish.go|s/w.Silent, none = true, false/w.Silent, none = false, false/
-size-half-of-the-instances-will-do|coordinator/scale/wish.go|s/case 2\*n.Warm <= told.Of:/case 2*n.Warm < told.Of:/
+size-half-of-the-instances-will-do|coordinator/scale/wish.go|s/case 2\*n.Warm <= number.Of:/case 2*n.Warm < number.Of:/
 size-starting-instances-not-counted|coordinator/scale/wish.go|s/unknown, up := n.Missing+onTheWay/unknown, up := n.Missing/
 size-lost-instances-not-counted|coordinator/scale/wish.go|s/unknown, up := n.Missing+onTheWay/unknown, up := onTheWay/
 size-start-looks-like-load|coordinator/scale/wish.go|s/sum += min(value, mean)/sum += value/

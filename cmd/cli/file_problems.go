@@ -46,7 +46,7 @@ func eachReport[T any](ctx context.Context, inv *Invocation, keys store.Keys, gr
 			if !strings.HasPrefix(id, group+"-") {
 				return false
 			}
-			if !isOf(id, group) {
+			if of, _, _, known := store.PlaceOf(id); !known || of != group {
 				continue
 			}
 			if v, err := store.Decode[T](kv); err == nil && !f(id, v.Record) {
@@ -55,10 +55,4 @@ func eachReport[T any](ctx context.Context, inv *Invocation, keys store.Keys, gr
 		}
 		return true
 	})
-}
-
-// isOf reports whether an instance's ID is one of a group: GROUP-SLOT-SUFFIX.
-func isOf(id, group string) bool {
-	slot, _, more := strings.Cut(strings.TrimPrefix(id, group+"-"), "-")
-	return more && slot != "" && strings.Trim(slot, "0123456789") == "" || strings.HasPrefix(id, group+"-x-")
 }

@@ -77,3 +77,41 @@ func TestAListWithAReportThatCannotBeRead(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }
+
+// An instance on demand whose record cannot be read is listed with its group, as its ID names it.
+//
+// proves SAFE-16
+func TestAListWithARecordOnDemandThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.put(store.KindGroups, "web", webGroup(1))
+	w.put(store.KindInstances, "web-x-bcdfgh", "garbage")
+	if code, out, stderr := w.run("instance", "list", "-g", "web"); code != Done ||
+		!strings.Contains(out, "web-x-bcdfgh\t-\t-\tunreadable") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
+// Instances of a group whose name begins with another's name do not count as the other's: web-1-0-b
+// is of web-1, and web-x-0-b of web-x.
+//
+// proves FILE-1
+func TestFilesOfAGroupWithALongerName(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	for name, id := range map[string]string{"web": "web-0-b", "web-1": "web-1-0-b", "web-x": "web-x-0-b"} {
+		g := webGroup(1)
+		g.Name, g.Files = name, []store.File{{Path: "/opt/a", Text: new("a")}}
+		g.Complete()
+		w.put(store.KindStatus, name, statusOf(g, w.put(store.KindGroups, name, g), 1))
+		w.put(store.KindInstances, id, instanceOf(g, 0, id, store.Running))
+		w.put(store.KindReports, id, store.Report{
+			Schema: store.Schema, Instance: id, Files: []store.FileReport{{Path: "/opt/a", State: store.FileMissing}},
+		})
+	}
+	_, out, errs := w.run("status")
+	for _, at := range []string{", at web-0-b\n", ", at web-1-0-b\n", ", at web-x-0-b\n"} {
+		if strings.Count(out, at) != 1 {
+			t.Errorf("it does not say %q once:\n%s%s", at, out, errs)
+		}
+	}
+}

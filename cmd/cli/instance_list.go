@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/reason"
-	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
@@ -277,8 +276,8 @@ func unreadableInstance(keys store.Keys, kv store.KV) store.Instance {
 		ID: id, Slot: -1, Managed: true, Phase: phaseUnreadable,
 		Last: store.Decision{Rule: "SAFE-16", Why: "leasehold repair " + store.KindInstances + "/" + id},
 	}
-	if group, slot, ok := recovery.SplitID(id); ok {
-		i.Group, i.Slot = group, slot
+	if group, slot, onDemand, ok := store.PlaceOf(id); ok {
+		i.Group, i.Slot, i.Managed = group, slot, !onDemand
 	}
 	return i
 }

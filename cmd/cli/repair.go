@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
-	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -488,6 +487,6 @@ func (r repair) ofGroup(id string) string {
 	if r.group != "" {
 		return r.group
 	}
-	group, _, _ := recovery.SplitID(id)
+	group, _, _, _ := store.PlaceOf(id)
 	return group
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -231,7 +230,7 @@ var lossBeginnings = map[string]func(*world){
 		g.Complete()
 		w.put(store.KindGroups, "web", g)
 		for n, id := range []string{"web-0-a", "web-1-b", "web-1-c", "db-0-d"} {
-			group, slot, _ := recovery.SplitID(id)
+			group, slot, _, _ := store.PlaceOf(id)
 			w.put(store.KindExtras, id, store.Extra{
 				Schema: 1, Instance: id, Group: group, Provider: "process",
 				Zone: "local", Since: noon,

@@ -92,7 +92,7 @@ func (e *Evidence) placeOf(c *cache.Content, id string) (group string, slot *int
 	if v, ok := before(e, e.cfg.Keys.Instance(id), remembered, known); ok {
 		return v.Record.Group, v.Record.Place(), !v.Record.Managed, v.Modified
 	}
-	group, n, onDemand, ok := plan.PlaceOf(id)
+	group, n, onDemand, ok := store.PlaceOf(id)
 	if !ok {
 		return "", nil, false, 0
 	}
@@ -284,7 +284,7 @@ func (e *Evidence) claimed(c *cache.Content, id, group string) (slot int, onDema
 	if claim := c.Strays[id].Record.Claim; claim != nil {
 		return claim.Slot, claim.Slot < 0, claim.Group == group
 	}
-	of, slot, onDemand, known := plan.PlaceOf(id)
+	of, slot, onDemand, known := store.PlaceOf(id)
 	return slot, onDemand, known && of == group
 }
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -277,30 +276,6 @@ func (x *Extra) place() (slot int, onDemand, known bool) {
 	if c := x.Claim; c != nil {
 		return c.Slot, c.Slot < 0, true
 	}
-	group, slot, onDemand, known := PlaceOf(x.Instance)
+	group, slot, onDemand, known := store.PlaceOf(x.Instance)
 	return slot, onDemand, known && (x.Group == "" || group == x.Group)
-}
-
-// PlaceOf reads from an instance's ID which group and slot it was created for: see newID.
-func PlaceOf(id string) (group string, slot int, onDemand, known bool) {
-	rest, letters, ok := cutLast(id)
-	if !ok || letters == "" {
-		return "", 0, false, false
-	}
-	group, place, ok := cutLast(rest)
-	if !ok || group == "" {
-		return "", 0, false, false
-	}
-	if place == "x" {
-		return group, -1, true, true
-	}
-	slot, err := strconv.Atoi(place)
-	return group, slot, false, err == nil && slot >= 0
-}
-
-func cutLast(s string) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, '-'); i >= 0 {
-		return s[:i], s[i+1:], true
-	}
-	return s, "", false
 }

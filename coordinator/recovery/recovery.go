@@ -3,7 +3,6 @@ package recovery
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
@@ -148,7 +147,7 @@ func (s Shard) candidate(id string) Candidate {
 		c.Group, c.Slot, c.Source = claim.Group, claim.Slot, FromSeal
 	case listed:
 		c.Group, c.Source = extra.Group, FromTags
-		if group, slot, ok := SplitID(id); ok && group == extra.Group {
+		if group, slot, _, ok := store.PlaceOf(id); ok && group == extra.Group {
 			c.Slot = slot
 		}
 	}
@@ -194,26 +193,4 @@ func put(taken map[string]map[int]string, group string, slot int, id string) {
 		taken[group] = map[int]string{}
 	}
 	taken[group][slot] = id
-}
-
-// SplitID splits the ID of an instance that Leasehold has created: GROUP-SLOT-RANDOM.
-func SplitID(id string) (group string, slot int, ok bool) {
-	rest, _, ok := cutLast(id, "-")
-	if !ok {
-		return "", 0, false
-	}
-	group, number, ok := cutLast(rest, "-")
-	if !ok || group == "" {
-		return "", 0, false
-	}
-	slot, err := strconv.Atoi(number)
-	return group, slot, err == nil && slot >= 0
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	at := strings.LastIndex(s, sep)
-	if at < 0 {
-		return s, "", false
-	}
-	return s[:at], s[at+len(sep):], true
 }

@@ -9,22 +9,16 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/ports"
 )
 
-func TestOpenFailsAtOnceWhereNobodyListens(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(t.Context(), Config{Endpoints: []string{closed}, DialTimeout: limit})
+func TestOpenFailsAtOnceWhereNothingListens(t *testing.T) {
+	closed := ports.Between(1100, 2000).FreeAddress(t)
+	_, err := Open(t.Context(), Config{Endpoints: []string{closed}, DialTimeout: limit})
 	sayAll(t, err, store.ErrUnavailable, closed, "connection refused", "check that etcd runs there")
 }
 
-func TestOpenIsBoundedWhereSomebodyListensAndDoesNotAnswer(t *testing.T) {
+func TestOpenIsBoundedWhereAServerListensAndDoesNotAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, no process reads
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -184,4 +187,77 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%q is taken for a list", bad)
 		}
 	}
+}
+
+// Each accepted mutant is in a function or a variable that still exists: one that was renamed or
+// moved is listed under its new name. Otherwise only the nightly run shows it, hours later.
+func TestAcceptedMutantsAreInFunctionsThatExist(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := filepath.Glob(acceptedFile(root, "*"))
+	if err != nil || len(lists) < 4 {
+		t.Fatalf("%v, lists are %q", err, lists)
+	}
+	for _, list := range lists {
+		name := strings.TrimSuffix(filepath.Base(list), ".txt")
+		places := map[string]bool{}
+		for name, file := range parsedFiles(t, filepath.Join(root, strings.ReplaceAll(name, "-", "/"))) {
+			for _, d := range file.Decls {
+				for _, place := range namesOf(d) {
+					places[name+"\t"+place] = true
+				}
+			}
+		}
+		accepted, err := readAccepted(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key := range accepted {
+			fields := strings.SplitN(key, "\t", 3)
+			if !places[fields[0]+"\t"+fields[1]] {
+				t.Errorf("%s: there is no %s in %s", name, fields[1], fields[0])
+			}
+		}
+	}
+}
+
+// parsedFiles returns the files of a package, without its tests, by name.
+func parsedFiles(t *testing.T, dir string) map[string]*ast.File {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %v, no files", dir, err)
+	}
+	out := map[string]*ast.File{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[filepath.Base(name)] = file
+	}
+	return out
+}
+
+// namesOf returns the names that mutants in a declaration have as their function.
+func namesOf(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv != nil && len(d.Recv.List) > 0 {
+			return []string{receiver(d.Recv.List[0].Type) + "." + d.Name.Name}
+		}
+		return []string{d.Name.Name}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if v, ok := spec.(*ast.ValueSpec); ok {
+				names = append(names, v.Names[0].Name)
+			}
+		}
+	}
+	return names
 }
