@@ -86,7 +86,7 @@ func (p *Provider) call(ctx context.Context, scope string, request func(context.
 	return p.meaning(err, scope)
 }
 
-// told is an error of EC2's with its kind, and its code still to be found.
+// told is an error of EC2 with its kind. errors.As still finds its code.
 type told struct {
 	kind  *provider.Error
 	cause error

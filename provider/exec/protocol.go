@@ -129,7 +129,7 @@ func (m *machine) read(shard string) (provider.Machine, error) {
 	case provider.StateStarting, provider.StateRunning, provider.StateStopping, provider.StateStopped,
 		provider.StateCrashed, provider.StateFailed, provider.StateUnknown:
 	default:
-		return provider.Machine{}, fmt.Errorf("machine %q has the state %q, which is none", program.Clip(m.Instance),
+		return provider.Machine{}, fmt.Errorf("machine %q has the unknown state %q", program.Clip(m.Instance),
 			program.Clip(m.State))
 	}
 	if m.Instance == "" || m.Ref == "" || m.Shard != shard {

@@ -123,7 +123,7 @@ func (c *client) call(ctx context.Context, r request, into any) (etag string, er
 }
 
 func (c *client) garbled(r request, err error) error {
-	return fmt.Errorf("read what LXD at %s answers to %s %s: %w", c.where, r.method, r.path, err)
+	return fmt.Errorf("read the answer of LXD at %s to %s %s: %w", c.where, r.method, r.path, err)
 }
 
 // await returns when an operation has ended: with its error, if it has failed.

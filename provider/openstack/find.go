@@ -45,8 +45,8 @@ func (p *Provider) page(ctx context.Context, query url.Values) (servers []*serve
 		return nil, false, err
 	}
 	if answer.Servers == nil {
-		return nil, false, errors.New("the list of servers has none in it, and does not say that there " +
-			"are none: something else than Nova answered")
+		return nil, false, errors.New("the answer has no list of servers, not even an empty one: " +
+			"Nova did not answer")
 	}
 	for _, s := range *answer.Servers {
 		if s == nil || s.ID == "" {

@@ -69,10 +69,10 @@ func TestHostilePrograms(t *testing.T) {
 		"a member twice": {named, listing(`{"name": "a", "members": [` + one + `,` + one + `]}`), "listed twice"},
 		"a state": {
 			named, listing(`{"name": "a", "members": [` + strings.Replace(one, "ready", "fine", 1) + `]}`),
-			`"fine", which is none`,
+			`unknown state "fine"`,
 		},
 		"a health": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, `"up"`, `"good"`, 1) +
-			`]}`), `"good", which is none`},
+			`]}`), `unknown health "good"`},
 		"no address": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "10.0.0.1", "web", 1) +
 			`]}`), "must be an IP address"},
 		"connections": {

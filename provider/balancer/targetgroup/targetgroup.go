@@ -226,7 +226,7 @@ func read(d types.TargetHealthDescription) (t target, err error) {
 	address, err := netip.ParseAddr(aws.ToString(d.Target.Id))
 	port := aws.ToInt32(d.Target.Port)
 	if err != nil || port < 1 || port > 65535 {
-		return t, fmt.Errorf("target %q, port %d: is no address and port", aws.ToString(d.Target.Id), port)
+		return t, fmt.Errorf("target %q, port %d: is not an address and a port", aws.ToString(d.Target.Id), port)
 	}
 	t.at = netip.AddrPortFrom(address, uint16(port))
 	t.status = balancer.Status{
