@@ -341,13 +341,9 @@ func (h *Hook) kill(p *process) *Exit {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killWait)
 	defer cancel()
-	exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
-	switch err := awaitEnd(ctx, p.PID, p.Start); {
-	case err != nil:
-		exit.Why = "it cannot be killed"
-	case p.cmd != nil:
-		_ = p.cmd.Wait() // ProcessState has the result
-		exit = exitOf(p.cmd.ProcessState)
+	exit := &Exit{Code: -1, Why: "it cannot be killed"}
+	if awaitEnd(ctx, p.PID, p.Start) == nil {
+		exit = p.result()
 	}
 	exit.At = time.Now()
 	return exit
