@@ -82,7 +82,7 @@ func TestHistoryIsCompactedWhereNobodyElseDoes(t *testing.T) {
 	})
 }
 
-// Who compacts sooner is left alone.
+// The leader leaves compaction to another client that compacts sooner.
 func TestHistoryIsLeftToAnotherCompactor(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		c := &compactions{}

@@ -99,12 +99,12 @@ func (r *Replica) hold(
 			shard.Record.Hold = &store.Hold{By: "leasehold", Why: why + restoredAdvice, At: time.Now().UTC()}
 			entry.What, entry.Why = "shard put on hold", shard.Record.Hold.Why
 		}
-		told, err := r.journal.entry(ctx, entry)
+		write, err := r.journal.entry(ctx, entry)
 		if err != nil {
 			return fmt.Errorf("write journal: %w", err)
 		}
 		conditions = append(conditions, shard.Unchanged())
-		writes = append(writes, store.Put(shard.Key, store.Encode(shard.Record)), told)
+		writes = append(writes, store.Put(shard.Key, store.Encode(shard.Record)), write)
 		if _, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: conditions, Writes: writes}); err != nil {
 			return fmt.Errorf("hold shard: %w", err)
 		}

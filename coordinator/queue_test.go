@@ -84,7 +84,7 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 	})
 }
 
-// However slow the shard's rate is, those who share it take turns: a long queue of one provider
+// However slow the shard's rate is, the providers that share it take turns: a long queue of one
 // starves no other.
 //
 // proves REC-9

@@ -454,7 +454,7 @@ func TestOneTypeOrSeveral(t *testing.T) {
 	if got := fmt.Sprint(one.Types(), several.Types(), store.Template{}.Types()); got != "[large] [large small] []" {
 		t.Errorf("types %s", got)
 	}
-	// Who overrides the type of a static group means that one alone.
+	// An override of the type of a static group stands for that type alone.
 	kind := "huge"
 	static := both
 	static.Template = several

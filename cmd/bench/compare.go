@@ -118,13 +118,13 @@ func (c *Compare) contend(ctx context.Context, inv *Invocation, one contender, w
 	rivals.Named, error,
 ) {
 	begun := inv.env.Now()
-	told := inv.newProgress()
+	shown := inv.newProgress()
 	f, err := one.play(ctx, rivals.Plan{
 		Steady: c.Steady, Stall: c.stall(), Begin: compareSlack + 4*comparedRamp(c.Agents, rate),
 		Settle: compareSlack + 2*c.grace(),
-		Tell:   func(doing, far string) { told.tell(where+doing, inv.compareFar(where+doing, far)) },
+		Tell:   func(doing, far string) { shown.tell(where+doing, inv.compareFar(where+doing, far)) },
 	})
-	told.end()
+	shown.end()
 	done := rivals.Named{Name: one.name, Figures: f}
 	var known *program.Failure
 	switch {

@@ -58,7 +58,7 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 	}
 }
 
-// Who was made on demand counts for no size, and not among those that stay healthy either.
+// Instances on demand count for no size, and not among the ones that stay healthy either.
 func TestAheadLeavesOutWhoIsOnDemand(t *testing.T) {
 	g := group(4)
 	listing := records(g, func(i int, in *store.Instance, _ *store.Alive, _ *store.Report) {

@@ -17,15 +17,15 @@ import (
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// scribe is an editor that notes what it is asked for.
-type scribe struct {
+// recorder is an editor that records what it is asked for.
+type recorder struct {
 	mu      sync.Mutex
 	asked   []string
 	fails   error
 	foreign bool // its user may not read the shard
 }
 
-func (s *scribe) note(edit Edit, format string, args ...any) (Result, error) {
+func (s *recorder) note(edit Edit, format string, args ...any) (Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	base := "-"
@@ -40,75 +40,75 @@ func (s *scribe) note(edit Edit, format string, args ...any) (Result, error) {
 	return Result{Revision: 9, Changed: true}, s.fails
 }
 
-func (s *scribe) MayRead(context.Context) bool { return !s.foreign }
+func (s *recorder) MayRead(context.Context) bool { return !s.foreign }
 
-func (s *scribe) Apply(_ context.Context, group string, file []byte, edit Edit) (Result, error) {
+func (s *recorder) Apply(_ context.Context, group string, file []byte, edit Edit) (Result, error) {
 	return s.note(edit, "apply %s %s", group, file)
 }
 
-func (s *scribe) Scale(_ context.Context, group string, size int, edit Edit) (Result, error) {
+func (s *recorder) Scale(_ context.Context, group string, size int, edit Edit) (Result, error) {
 	return s.note(edit, "scale %s %d", group, size)
 }
 
-func (s *scribe) Delete(_ context.Context, group string, edit Edit) (Result, error) {
+func (s *recorder) Delete(_ context.Context, group string, edit Edit) (Result, error) {
 	return s.note(edit, "delete %s", group)
 }
 
-func (s *scribe) Hold(_ context.Context, hold Hold, edit Edit) (Result, error) {
+func (s *recorder) Hold(_ context.Context, hold Hold, edit Edit) (Result, error) {
 	return s.note(edit, "hold %s", hold.Why)
 }
 
-func (s *scribe) Release(_ context.Context, edit Edit) (Result, error) {
+func (s *recorder) Release(_ context.Context, edit Edit) (Result, error) {
 	return s.note(edit, "release")
 }
 
-func (s *scribe) Freeze(_ context.Context, freeze *Freeze, edit Edit) (Result, error) {
+func (s *recorder) Freeze(_ context.Context, freeze *Freeze, edit Edit) (Result, error) {
 	return s.note(edit, "freeze %+v", freeze)
 }
 
-func (s *scribe) Evacuate(_ context.Context, zone string, end bool, edit Edit) (Result, error) {
+func (s *recorder) Evacuate(_ context.Context, zone string, end bool, edit Edit) (Result, error) {
 	return s.note(edit, "evacuate %s %t", zone, end)
 }
 
-func (s *scribe) Protect(_ context.Context, id string, protection *Protection, edit Edit) (Result, error) {
+func (s *recorder) Protect(_ context.Context, id string, protection *Protection, edit Edit) (Result, error) {
 	return s.note(edit, "protect %s %+v", id, protection)
 }
 
-func (s *scribe) Drill(_ context.Context, group string, drill Drill, edit Edit) (Result, error) {
+func (s *recorder) Drill(_ context.Context, group string, drill Drill, edit Edit) (Result, error) {
 	return s.note(edit, "drill %s %+v", group, drill)
 }
 
-func (s *scribe) Create(_ context.Context, group string, edit Edit) (Result, error) {
+func (s *recorder) Create(_ context.Context, group string, edit Edit) (Result, error) {
 	return s.note(edit, "create %s", group)
 }
 
-func (s *scribe) Adopt(_ context.Context, id string, adoption Adoption, edit Edit) (Result, error) {
+func (s *recorder) Adopt(_ context.Context, id string, adoption Adoption, edit Edit) (Result, error) {
 	return s.note(edit, "adopt %s %+v", id, adoption)
 }
 
-func (s *scribe) GroupAction(_ context.Context, group, action string, edit Edit) (Result, error) {
+func (s *recorder) GroupAction(_ context.Context, group, action string, edit Edit) (Result, error) {
 	return s.note(edit, "%s %s", action, group)
 }
 
-func (s *scribe) InstanceAction(_ context.Context, id, action string, edit Edit) (Result, error) {
+func (s *recorder) InstanceAction(_ context.Context, id, action string, edit Edit) (Result, error) {
 	return s.note(edit, "%s %s", action, id)
 }
 
 // desk is a handler over a store in memory.
 type desk struct {
-	t      *testing.T
-	st     *memstore.Store
-	keys   store.Keys
-	scribe *scribe
-	h      *Handler
-	logins int
+	t        *testing.T
+	st       *memstore.Store
+	keys     store.Keys
+	recorder *recorder
+	h        *Handler
+	logins   int
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	db := memstore.New(memstore.Config{})
 	t.Cleanup(db.Close)
-	d := &desk{t: t, st: db.Connect(), keys: store.KeysOf("test"), scribe: &scribe{}}
+	d := &desk{t: t, st: db.Connect(), keys: store.KeysOf("test"), recorder: &recorder{}}
 	c, j := cache.New(d.keys), journal.New(d.keys, journal.MaxEntries)
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
@@ -129,7 +129,7 @@ func (d *desk) login(_ context.Context, user, password string) (Editor, func(), 
 	if user != "eva" || password != "right" {
 		return nil, nil, fmt.Errorf("connect to etcd: %w", store.ErrLogin)
 	}
-	return d.scribe, func() {}, nil
+	return d.recorder, func() {}, nil
 }
 
 func (d *desk) put(key string, record any) store.Revision {

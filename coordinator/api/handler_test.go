@@ -142,10 +142,10 @@ func TestPreconditions(t *testing.T) {
 		{"GET", "groups/../shard", "", nil, 404, ""},
 		{"GET", "groups//status", "", nil, 404, ""},
 	} {
-		d.scribe.asked = nil
+		d.recorder.asked = nil
 		code, text, header := d.ask(c.method, c.path, c.body, c.headers...)
-		if code != c.code || strings.Join(d.scribe.asked, ";") != c.asked {
-			t.Errorf("%s %s %v: %d, asked %q: %s", c.method, c.path, c.headers, code, d.scribe.asked, text)
+		if code != c.code || strings.Join(d.recorder.asked, ";") != c.asked {
+			t.Errorf("%s %s %v: %d, asked %q: %s", c.method, c.path, c.headers, code, d.recorder.asked, text)
 		}
 		if code >= 400 && header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s %s: %v", c.method, c.path, header)
@@ -177,8 +177,8 @@ func TestLogins(t *testing.T) {
 			t.Errorf("wrong password %d: %d %s", i+1, code, text)
 		}
 	}
-	if d.logins != wrongBurst || len(d.scribe.asked) != 0 {
-		t.Errorf("etcd was asked %d times, and %v was done", d.logins, d.scribe.asked)
+	if d.logins != wrongBurst || len(d.recorder.asked) != 0 {
+		t.Errorf("etcd was asked %d times, and %v was done", d.logins, d.recorder.asked)
 	}
 	// Wrong passwords at the same time are as few.
 	d = newDesk(t)
@@ -217,7 +217,7 @@ func TestLogins(t *testing.T) {
 	}
 	// A user of another shard alone is none here.
 	d = newDesk(t)
-	d.scribe.foreign = true
+	d.recorder.foreign = true
 	if r.SetBasicAuth("eva", "right"); d.h.Knows(r) {
 		t.Error("a user who may not read the shard is known")
 	}
@@ -237,7 +237,7 @@ func TestErrorsReveal(t *testing.T) {
 		{fmt.Errorf("x: %w", store.ErrUnknown), 504, "may or may not"},
 		{&Problem{Status: 412, Detail: "moved on", Remedies: story.Advise("read it")}, 412, `"remedies":[{"kind":"advice","text":"read it"}]`},
 	} {
-		d.scribe.fails = c.err
+		d.recorder.fails = c.err
 		code, text, _ := d.ask("POST", "groups/web/actions/retry", "")
 		if code != c.code || !strings.Contains(text, c.says) || strings.Contains(text, "/etc/secret") {
 			t.Errorf("%v: %d %s", c.err, code, text)

@@ -61,11 +61,11 @@ func (s *Set) Limits() map[string]store.AuthorityLimits {
 	all := map[string]store.AuthorityLimits{}
 	for _, name := range s.Names() {
 		l := s.by[name].limits()
-		told := store.AuthorityLimits{Domains: l.Domains, MaxLifetime: l.MaxLifetime}
+		limits := store.AuthorityLimits{Domains: l.Domains, MaxLifetime: l.MaxLifetime}
 		for _, n := range l.Networks {
-			told.Networks = append(told.Networks, n.String())
+			limits.Networks = append(limits.Networks, n.String())
 		}
-		all[name] = told
+		all[name] = limits
 	}
 	return all
 }

@@ -54,7 +54,7 @@ func (s *Shard) Document(rec store.Instance, token string) provider.Bootstrap {
 
 // Agent is where machines fetch the agent: from the replicas that serve the same programs as the
 // preferred one does, or if it serves none, as the first that does. Of two releases side by side
-// one is chosen, because a machine takes only the program whose hash it was told.
+// one is chosen, because a machine takes only the program whose hash its document has.
 func (s *Shard) Agent(preferred string) provider.AgentSource {
 	source := provider.AgentSource{Host: identity.Host(s.ID, identity.Coordinator)}
 	ids := slices.Sorted(maps.Keys(s.Replicas))

@@ -70,8 +70,8 @@ type Change struct {
 	Loads *Loads
 }
 
-// Loads are reports of a group's agents at one time, with nothing new but their load, of which no
-// content has been told. Only simulations have such.
+// Loads are reports of a group's agents at one time that have nothing new but their load, and that
+// no Content includes yet. Only simulations have them.
 type Loads struct {
 	Group     string
 	At        time.Time

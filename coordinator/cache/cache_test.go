@@ -307,7 +307,7 @@ func TestReportsThatSayNothingNew(t *testing.T) {
 	}
 }
 
-// Who may join, and who has, wakes no planner.
+// Tokens and joins wake no planner.
 func TestTokensAreNoNewsToTheLeader(t *testing.T) {
 	c := cache.NewContent()
 	for _, kv := range []store.KV{

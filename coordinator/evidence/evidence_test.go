@@ -279,7 +279,7 @@ func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
 	}
 }
 
-// Who wakes the term and who jitters is the world's; a failed call waits from half of its time to
+// The world wakes the term, and draws the jitter: a failed call waits for half of its back-off to
 // all of it.
 func TestFailedCallWaits(t *testing.T) {
 	w := newWorld(t)

@@ -155,10 +155,10 @@ func TestOffendersAreCutOffAndNamed(t *testing.T) {
 	}
 }
 
-// Each offence has an agent cut off for longer, and good conduct is forgiven in the end.
+// Each violation has an agent cut off for longer. After ten minutes without one that starts over.
 //
 // proves SEC-5
-func TestOffencesAddUp(t *testing.T) {
+func TestViolationsAddUp(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -175,13 +175,13 @@ func TestOffencesAddUp(t *testing.T) {
 		for _, seconds := range []int{10, 20, 40, 80, 160, 300, 300} {
 			want := time.Duration(seconds) * time.Second
 			if got := offend(); got != want.String() {
-				t.Fatalf("offence %d: cut off for %s, want %s", epoch, got, want)
+				t.Fatalf("violation %d: cut off for %s, want %s", epoch, got, want)
 			}
 			pass(want)
 		}
 		pass(10 * time.Minute)
 		if got := offend(); got != "10s" {
-			t.Errorf("after ten minutes without offence it is cut off for %s", got)
+			t.Errorf("after ten minutes without a violation it is cut off for %s", got)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestHellosAreBoundedInRate(t *testing.T) {
 				a.hangUp()
 			}
 			if i > 100 {
-				w.t.Fatal("a flood of hellos is no offence")
+				w.t.Fatal("a flood of hellos is no violation")
 			}
 		}
 		if e := r.entriesOf("SEC-5")[0]; e.Why != "it says hello too often" || e.Instance != "web-0" {

@@ -1,5 +1,5 @@
-// Package observe takes note of what no record says, for those who show a shard: the load of groups
-// over time, and how etcd's members are. coordinator/view derives what is shown of it.
+// Package observe collects live numbers that no record holds, for programs that show a shard: the
+// load of groups over time, and how etcd's members are. coordinator/view derives what they show.
 package observe
 
 import (

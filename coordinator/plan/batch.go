@@ -96,11 +96,11 @@ func (b *bundle) count(a *Action) {
 	}
 	b.writes += len(a.Writes)
 	b.bytes += len(a.Writes[0].Value)
-	for _, told := range a.JournalEntries() {
+	for _, entry := range a.JournalEntries() {
 		b.writes++
-		b.bytes += maxEffect + 2*len(told.What()) + 2*len(told.Why) + maxOtherwise
-		for i := range told.Facts {
-			b.bytes += maxFact + 2*(len(told.Facts[i].Name)+len(told.Facts[i].Text))
+		b.bytes += maxEffect + 2*len(entry.What()) + 2*len(entry.Why) + maxOtherwise
+		for i := range entry.Facts {
+			b.bytes += maxFact + 2*(len(entry.Facts[i].Name)+len(entry.Facts[i].Text))
 		}
 	}
 }

@@ -45,11 +45,11 @@ func (d *drains) finishes(m *member, rec *store.Drain) bool {
 	if rec.Busy == nil || rec.Done != "" {
 		return false
 	}
-	ends, told := d.ends(m.Due, store.TimerBusy, rec.Busy), d.due(m.PhaseStart.Add(idleAfter))
-	free := !d.now.Before(told) && d.isIdle(m)
+	ends, from := d.ends(m.Due, store.TimerBusy, rec.Busy), d.due(m.PhaseStart.Add(idleAfter))
+	free := !d.now.Before(from) && d.isIdle(m)
 	over := !d.now.Before(ends) || m.failing() || m.doom.rule != ""
 	if !free && !over {
-		d.wake(told)
+		d.wake(from)
 		d.wake(ends)
 		d.block("BUSY-1", m.task(store.WorkRemove), store.BlockedByBusy,
 			store.BlockedFacts{For: rec.Busy.For, Opens: ends.UTC().Truncate(time.Second)})

@@ -165,9 +165,9 @@ func (w *world) oldAndNew(problem string) {
 	w.see("c", func(in *Instance) { in.Calls.Problem = problem })
 }
 
-// Who is too old gets a replacement first. Where that is forced it waits for room alone; else it
-// waits until all of the group is well and settled, and one is replaced at a time, the oldest
-// first.
+// An instance that is too old gets a replacement first. Where that is forced it waits for room
+// alone; else it waits until all of the group is well and settled, and one is replaced at a time,
+// the oldest first.
 //
 // proves EXP-1, EXP-2, REC-13, FLAP-2, HEAL-7
 func TestHowTheOldAreReplaced(t *testing.T) {

@@ -84,17 +84,17 @@ func (a *Action) What() string { return reason.Effect(a.Effect) }
 // JournalEntries returns the actions to write to the journal: a itself, unless it has NoJournal,
 // and its notes.
 func (a *Action) JournalEntries() []Action {
-	var told []Action
+	var entries []Action
 	if !a.NoJournal {
-		told = append(told, *a)
+		entries = append(entries, *a)
 	}
 	for _, n := range a.Notes {
-		told = append(told, Action{
+		entries = append(entries, Action{
 			Group: a.Group, Rule: n.Rule, Effect: n.Effect, Why: reason.Short(n.Cause),
 			Cause: reason.Recorded(n.Cause), Counterfactual: n.Counterfactual,
 		})
 	}
-	return told
+	return entries
 }
 
 // CallKind is a kind of provider call.

@@ -239,8 +239,8 @@ func (w *world) replaced() (ids []string) {
 }
 
 // As many losses as storm.min and storm.percent say are a storm, in which no lost instance is
-// replaced. One fewer, by either measure, is none; and the dead, the unhealthy and those who were
-// ordered to go are replaced in any weather.
+// replaced. One fewer, by either measure, is none; and instances that are dead, unhealthy or
+// ordered to go are replaced in any case.
 //
 // proves SAFE-2, SAFE-6
 func TestHowManyLossesAreAStorm(t *testing.T) {
@@ -298,7 +298,7 @@ func TestHowManyLossesAreAStorm(t *testing.T) {
 
 // What falls silent in a long grace, one after the other, is lost at its end all at once. As many
 // as make a storm begin one before, though none is judged lost yet; the storm lasts until its
-// cooldown is over, so that those who have not returned by the end of the grace get that time as
+// cooldown is over, so that agents which have not returned by the end of the grace get that time as
 // well. Too few are replaced when the grace is over.
 //
 // proves SAFE-1, SAFE-2
@@ -438,7 +438,7 @@ func TestHowManyExtrasHoldTheShard(t *testing.T) {
 		},
 		"two, by now three Lists old":       {2, 0, nil, 0, true},
 		"two, which an operator has seen":   {2, 0, nil, 2, false},
-		"two, of which he has seen one":     {2, 0, nil, 1, true},
+		"two, of which one was seen":        {2, 0, nil, 1, true},
 		"two, and an operator has seen ten": {2, 0, nil, 10, false},
 	} {
 		s := Snapshot{

@@ -199,11 +199,11 @@ func (d *traffic) follow() {
 
 // keepTraffic updates the entries of a record, and reports whether they changed.
 func (d *traffic) keepTraffic(m *member) bool {
-	entries, changed, told, why := slices.Clone(m.Record.Traffic), false, store.Effect{}, store.Cause{}
+	entries, changed, effect, why := slices.Clone(m.Record.Traffic), false, store.Effect{}, store.Cause{}
 	if m.Record.Phase == store.Running && m.working() && d.uses() && d.mayMove() {
 		var wants bool
 		if entries, _, wants = d.wanted(m); wants {
-			changed, told, why = true, using(store.EffectJoins, entries), of(store.CauseJoins)
+			changed, effect, why = true, using(store.EffectJoins, entries), of(store.CauseJoins)
 		}
 	}
 	entries = slices.DeleteFunc(entries, func(t store.Traffic) bool {
@@ -222,7 +222,7 @@ func (d *traffic) keepTraffic(m *member) bool {
 		case d.spec != nil && d.spec.Balancer(e.Balancer) == nil && m.Record.Phase == store.Running && d.mayMove():
 			if e.State.Wanted() {
 				entries[i] = d.turned(entries[i], store.TrafficDraining, m.Record.Spec.Drain.Timeout.D())
-				changed, told, why = true, using(store.EffectLeaves, entries[i:i+1]), of(store.CauseLeaves)
+				changed, effect, why = true, using(store.EffectLeaves, entries[i:i+1]), of(store.CauseLeaves)
 			} else if e.State == store.TrafficDraining && (d.ended(m, &e) || e.due.IsZero() || !d.now.Before(e.due)) {
 				entries[i], changed = d.turned(entries[i], store.TrafficLeaving, 0), true
 			}
@@ -232,10 +232,10 @@ func (d *traffic) keepTraffic(m *member) bool {
 	if !changed {
 		return false
 	}
-	a := d.step(m, m.phase, "LB-1", told, why, nil, func(r *store.Instance) {
+	a := d.step(m, m.phase, "LB-1", effect, why, nil, func(r *store.Instance) {
 		r.Traffic, r.Last = entries, m.Record.Last
 	})
-	a.NoJournal = told.Kind == ""
+	a.NoJournal = effect.Kind == ""
 	if d.spec != nil {
 		a.Conditions = append(a.Conditions, d.specUnchanged()...)
 	}

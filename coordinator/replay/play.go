@@ -298,14 +298,14 @@ func (p *play) serving(group string, slot int) string {
 func (p *play) observer() sim.Observer {
 	return sim.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) {
-			for _, told := range a.JournalEntries() {
+			for _, entry := range a.JournalEntries() {
 				p.active = at
 				e := store.JournalEntry{
-					At: at, Rule: told.Rule, Group: told.Group, Instance: told.Instance, Slot: told.Slot,
-					From: told.From, To: told.To, Verdict: told.Verdict, Kind: told.Kind, Cause: told.Cause,
-					Replacement: told.Replacement,
+					At: at, Rule: entry.Rule, Group: entry.Group, Instance: entry.Instance, Slot: entry.Slot,
+					From: entry.From, To: entry.To, Verdict: entry.Verdict, Kind: entry.Kind, Cause: entry.Cause,
+					Replacement: entry.Replacement,
 				}
-				if told.From == told.To {
+				if entry.From == entry.To {
 					e.From, e.To = "", ""
 				}
 				p.entries = append(p.entries, review.Slim(e))

@@ -34,7 +34,7 @@ func (l *load) settles(agents []*agent, together *loads, busy share) {
 // if the group is not calm.
 func (w *World) bearCalmly(group string, l *load) bool {
 	c := l.calm
-	if c == nil || !l.told || w.db.down || w.cfg.LoadSteady == 0 || w.cfg.LoadEvery < loadReport ||
+	if c == nil || !l.reported || w.db.down || w.cfg.LoadSteady == 0 || w.cfg.LoadEvery < loadReport ||
 		w.clock-c.share.at < loadMean {
 		return false
 	}

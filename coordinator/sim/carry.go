@@ -91,15 +91,15 @@ func (t *term) carryOut(c leader.Commit) leader.Committed {
 func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition,
 	writes []store.Write,
 ) (store.Revision, error) {
-	o, told := &t.w.cfg.Observer, 0
+	o, entries := &t.w.cfg.Observer, 0
 	whole := o.Committing != nil && t.satisfies(conditions)
 	for _, a := range together {
-		told += len(a.JournalEntries())
+		entries += len(a.JournalEntries())
 		if whole {
 			o.Committing(t.w.Now(), s, p, a)
 		}
 	}
-	rev, err := t.commit(conditions, writes, told, statusesOf(together))
+	rev, err := t.commit(conditions, writes, entries, statusesOf(together))
 	if err == nil && o.Committed != nil {
 		for _, a := range together {
 			o.Committed(t.w.Now(), a, rev)

@@ -114,9 +114,9 @@ func (c *cloud) observe(e fake.Event, m *fake.Machine) {
 	}
 	c.w.stir(m.ID)
 	if c.w.cfg.Observer.Machine != nil {
-		told := c.describe(m)
-		told.Event = e
-		c.w.cfg.Observer.Machine(c.w.Now(), told)
+		seen := c.describe(m)
+		seen.Event = e
+		c.w.cfg.Observer.Machine(c.w.Now(), seen)
 	}
 }
 

@@ -35,7 +35,7 @@ type Config struct {
 	// same for a while.
 	LoadEvery, LoadSteady time.Duration
 	// Plain worlds take no shortcuts: every plan is made from nothing, every status is encoded, and
-	// the leader is told of every report. It makes no other difference.
+	// the leader sees every report. It makes no other difference.
 	Plain bool
 }
 

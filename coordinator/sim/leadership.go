@@ -194,7 +194,7 @@ func (w *World) StopEtcd(d time.Duration, drops int) {
 
 func (w *World) allDisturbed(what string) {
 	for _, r := range w.liveReplicas() {
-		r.told = 0
+		r.reported = 0
 		w.disturbed(r, what)
 	}
 }

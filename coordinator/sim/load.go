@@ -26,7 +26,7 @@ const (
 type load struct {
 	from, to    map[string]float64
 	begun, over time.Duration
-	told        bool // false: agents report no load
+	reported    bool // false: agents report no load
 	next        time.Duration
 	tick        int
 	running     int // instances at the last tick
@@ -59,7 +59,7 @@ type LoadResult struct {
 // Metrics that are left out do not change.
 func (w *World) SetLoad(group string, to map[string]float64, over time.Duration) {
 	l := w.followed(group)
-	l.told = true
+	l.reported = true
 	now := map[string]float64{}
 	for _, metric := range []string{store.MetricCPU, store.MetricMemory, store.MetricNetwork} {
 		now[metric] = l.at(w.clock, metric)
@@ -104,7 +104,7 @@ func (w *World) nextNumber() (next time.Time) {
 		}
 	}
 	for _, l := range w.loads {
-		if l.told {
+		if l.reported {
 			next = plan.Sooner(next, w.cfg.Begins.Add(l.next))
 		}
 	}
@@ -114,7 +114,7 @@ func (w *World) nextNumber() (next time.Time) {
 // Mute makes the agents of a group report no load until the next SetLoad.
 func (w *World) Mute(group string) {
 	l := w.followed(group)
-	l.told = false
+	l.reported = false
 	l.settle()
 	for _, a := range w.agentsOf(group) {
 		if a.m.Running() {
@@ -178,7 +178,7 @@ func (w *World) bearLoad(group string) {
 	if l.measured {
 		w.followSize(group, l, serving, len(running))
 	}
-	if !l.told {
+	if !l.reported {
 		return
 	}
 	busy := l.divided(w.clock, serving)
@@ -258,15 +258,14 @@ func (a *agent) tellLoad() {
 	a.reported = a.w.putReport(a.reportKey, &rec)
 }
 
-// loads are reports of a group that are written together: the leader is told of all of them at
-// once.
+// loads are reports of a group that are written together: the leader sees all of them at once.
 type loads struct {
 	cache.Loads
 	last measured
 }
 
-// newLoads returns nil if each report is to be written for itself: observers are told of each, and
-// the leader may not have seen the one before.
+// newLoads returns nil if each report must be written by itself: when observers see each one, and
+// when the leader may not have seen the one before.
 func (w *World) newLoads(group string, most int) *loads {
 	if w.cfg.Plain || w.cfg.Observer.Changed != nil || w.leader == nil || w.leader.reports > 0 {
 		return nil

@@ -11,7 +11,7 @@ type replica struct {
 	id           string
 	up           bool
 	disturbances int
-	told         time.Duration // when it last reported a disturbance
+	reported     time.Duration // when it last reported a disturbance
 	life         int           // counts starts
 	frozen       time.Duration // it answers no agent before
 }
@@ -48,11 +48,11 @@ func (w *World) disturbed(r *replica, what string) {
 		w.leader.evidence.Disturb(what)
 		w.leader.poke()
 	}
-	if !r.up || r.disturbances > 0 && w.clock-r.told < time.Second {
+	if !r.up || r.disturbances > 0 && w.clock-r.reported < time.Second {
 		return
 	}
 	r.disturbances++
-	r.told = w.clock
+	r.reported = w.clock
 	life := r.life
 	w.after(5*time.Millisecond, func() {
 		if r.up && r.life == life {

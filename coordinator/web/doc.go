@@ -4,7 +4,7 @@
 //	web.go          the server: where it listens, how long anything may take
 //	guard.go        which requests are answered at all, and the headers of every answer
 //	people.go       the pages for people; package page renders them
-//	live.go         what changes on a page, to those who read it
+//	live.go         sends readers what changes on a page
 //	crowd.go        how many connections there may be, and which one is closed for a new one
 //	health.go       /livez, /readyz
 //	metrics.go      what is counted where it happens

@@ -29,9 +29,9 @@ func Refuses(code string) bool { return slices.Contains(refused, code) }
 
 // CodeOf is the code of an error that a service has answered, or "".
 func CodeOf(err error) string {
-	var told smithy.APIError
-	if errors.As(err, &told) {
-		return told.ErrorCode()
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
 	}
 	return ""
 }

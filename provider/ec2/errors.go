@@ -86,14 +86,14 @@ func (p *Provider) call(ctx context.Context, scope string, request func(context.
 	return p.meaning(err, scope)
 }
 
-// told is an error of EC2 with its kind. errors.As still finds its code.
-type told struct {
+// apiError is an error of EC2 with its kind. errors.As still finds its code.
+type apiError struct {
 	kind  *provider.Error
 	cause error
 }
 
-func (t told) Error() string   { return t.kind.Error() }
-func (t told) Unwrap() []error { return []error{t.kind, t.cause} }
+func (t apiError) Error() string   { return t.kind.Error() }
+func (t apiError) Unwrap() []error { return []error{t.kind, t.cause} }
 
 // meaning gives an error of EC2's its kind (PROV-5). The scope is what the request was about.
 func (p *Provider) meaning(err error, scope string) error {
@@ -123,7 +123,7 @@ func (p *Provider) meaning(err error, scope string) error {
 	if field := fieldOf(code, e.Message); e.Kind == provider.Invalid && field != "" {
 		e.Scope = field
 	}
-	return told{e, err}
+	return apiError{e, err}
 }
 
 // tries is how often a request that only reads is sent before its failure is believed.

@@ -28,7 +28,7 @@
 //     the record, the workload's in the agent's workload.json), or because such a process was seen
 //     to be its parent, or the living leader of its session or process group. Never by a bare pid.
 //   - An agent is started in its own session and outlives the coordinator. A service manager that
-//     kills all that its service started must be told not to (systemd: KillMode=process).
+//     kills all that its service started must be set not to (systemd: KillMode=process).
 //   - There are no goroutines between calls. Ended agents are reaped by the calls that find them.
 //
 // # How long calls take

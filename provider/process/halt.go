@@ -57,7 +57,7 @@ func (p *Provider) Resume(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		// A halt that was interrupted may have left anything; its agent has been told to end and
+		// A halt that was interrupted may have left anything; its agent got the order to end and
 		// cannot be kept.
 		if r, err = p.end(ctx, r, p.stopTimeout(name)); err == nil {
 			_, err = p.boot(r)

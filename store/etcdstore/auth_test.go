@@ -63,7 +63,7 @@ func TestRightsAreEtcds(t *testing.T) {
 		t.Errorf("compact as root: %v", err)
 	}
 
-	// Who does not log in at all is refused as well.
+	// A client that does not log in is refused as well.
 	if _, err := root.Get(ctx, ours); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("get without a login: %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 // Data of a dev whose etcd had no authentication are taken over: from then on it has, and dev's own
 // commands get in by themselves.
 //
-// proves SEC-4: dev's etcd is for those who have a certificate, each with the rights of a role
+// proves SEC-4: dev's etcd serves clients with a certificate, each with the rights of a role
 func TestDevProtectsItsEtcd(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
@@ -45,7 +45,7 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 		"export LEASEHOLD_CONFIG="+filepath.Join(l.data, "config.yaml")) {
 		t.Errorf("dev does not say how commands reach it: %s", said)
 	}
-	// Who finds dev's settings is an operator.
+	// A user of dev's settings file is an operator.
 	if out := l.must("auth", "show"); !strings.Contains(out, "authentication is on; you are operator") {
 		t.Errorf("auth show: %s", out)
 	}

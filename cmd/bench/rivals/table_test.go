@@ -130,7 +130,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// A detector that waits declares only those who are away for longer, whether they came back or not.
+// A detector that waits declares only agents that are away for longer, returned or not.
 func TestRoll(t *testing.T) {
 	const patience = 10 * time.Second
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }

@@ -88,7 +88,7 @@ func TestAgentsVerdict(t *testing.T) {
 	}
 }
 
-// Who has a connection for each agent runs out of descriptors.
+// Agents with a connection each use up the descriptors.
 func TestDescriptorsLimit(t *testing.T) {
 	r := carried()
 	r.Connections, r.Shared, r.CoresOfTheShard, r.MemoryPerAgent = OwnConnections, 0, 1e-6, 1

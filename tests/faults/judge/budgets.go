@@ -12,9 +12,9 @@ import (
 // with what the spec of that very revision allows.
 //
 // Tolerated: the dead wait for no budget, nor does what a notice has doomed, nor an order to go now
-// (HEAL-3, SPOT-2, REC-16). Who may rightly be taken for dead is left out where it would use a
-// budget, and counted where it would be missing: when the leader knew of it no history tells. And a
-// budget that an operator lowered is only not used further.
+// (HEAL-3, SPOT-2, REC-16). An instance that may rightly be taken for dead is left out where it
+// would use a budget, and counted where it would be missing: the history does not have when the
+// leader knew of it. A budget that an operator lowered is only not used further.
 func (in *inquiry) budgets() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand || len(s.transitions) == 0 {

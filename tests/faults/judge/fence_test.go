@@ -306,8 +306,8 @@ func TestAKeyThatIsBackFromBeforeLeadsNobody(t *testing.T) {
 	e.broken(1, "c (process 1")
 }
 
-// Who does not compare that he leads is told of, even if he does.
-func TestWhoWritesAsLeaderComparesThatHeLeads(t *testing.T) {
+// A write that does not compare the fence is a violation, even if its writer leads.
+func TestAWriteOfALeaderComparesTheFence(t *testing.T) {
 	e := elections(t)
 	a := e.stands("a", 1)
 	e.writes("a", a)
@@ -338,8 +338,8 @@ func TestWhatIsNoLeadersWrite(t *testing.T) {
 	e.broken(0, "")
 }
 
-// Who led when something was written that was only found later, and who wrote it, is not known.
-func TestWhatWasOnlyFoundIsHeldAgainstNobody(t *testing.T) {
+// Of a write that was only found later, the writer and the leader at that time are not known.
+func TestAWriteThatWasOnlyFoundIsNoViolation(t *testing.T) {
 	e := elections(t)
 	a := e.stands("a", 1)
 	b := e.stands("b", 2)

@@ -46,9 +46,9 @@ func (in *inquiry) doubles() {
 
 // intents: what a provider is asked for was recorded before.
 //
-// Tolerated: a call that comes late, of a leader who was deposed after he had recorded it, as long
-// as the record is there still: that is why a record that is deleting stays for as long as such a
-// call may take. And calls soon after etcd's history started over: what was recorded went with it.
+// Tolerated: a late call of a leader that was deposed after it had recorded the call, as long as
+// the record still exists: that is why a record that is deleting stays for as long as such a call
+// may take. And calls soon after etcd's history started over: the records went with it.
 func (in *inquiry) intents() {
 	for _, e := range in.events {
 		c := e.Call
@@ -85,8 +85,8 @@ func (in *inquiry) intents() {
 // overlaps: a replica makes one call for an ID at a time.
 //
 // Tolerated: where the first call was lost on purpose, or lasted longer than its caller may wait:
-// he has given it up. And where the replica was started again, or won another election, in between:
-// a new leader knows nothing of abandoned calls.
+// the caller has given it up. And where the replica was started again, or won another election, in
+// between: a new leader knows nothing of abandoned calls.
 func (in *inquiry) overlaps() {
 	type caller struct{ replica, instance string }
 	open, lies, term := map[caller]history.Event{}, map[uint64]bool{}, map[uint64]string{}

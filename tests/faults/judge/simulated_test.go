@@ -250,8 +250,8 @@ func TestThePlannerInSimulatedWorldsIsInnocent(t *testing.T) {
 	}
 }
 
-// Who does not know of the harm sees machines that are well being taken down: the judge is not
-// blind in these worlds.
+// Without the record of the harm, healthy machines seem to be taken down: the judge is not blind in
+// these worlds.
 func TestTheSameWorldsWithoutTheTruthAreFullOfViolations(t *testing.T) {
 	blind := 0
 	for seed := range uint64(10) {

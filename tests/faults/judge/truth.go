@@ -41,7 +41,7 @@ type fate struct {
 	told   []history.Event // all events of it, in order
 }
 
-// truth is what was done, according to those who did it.
+// truth is what was done, according to the parties that did it.
 type truth struct {
 	terms    Terms
 	fates    map[string]*fate

@@ -255,7 +255,7 @@ func (s *session) take(answer *pb.WatchResponse) error {
 	return nil
 }
 
-// reached tells those who wait in Settle, once what etcd was at is in the log. The lock is held.
+// reached wakes the callers of Settle once the log has reached their revision. The lock is held.
 func (s *session) reached() {
 	if s.w.revision >= s.target && s.asked > s.w.settled {
 		s.w.settled = s.asked

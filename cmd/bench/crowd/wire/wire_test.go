@@ -210,7 +210,7 @@ func TestMessagesWaitForTheConnectionsWindow(t *testing.T) {
 	}, grpc.StaticConnWindowSize(64<<10), grpc.StaticStreamWindowSize(64<<10))
 }
 
-// Who does not read is sent no more than a window of it.
+// A server that does not read gets no more than a window of data.
 func TestWhoDoesNotReadIsSentNoMore(t *testing.T) {
 	var read chan struct{} // of the bubble
 	across(t, func(s agentStream) error {
