@@ -219,7 +219,7 @@ type Store interface {
 	Revoke(ctx context.Context, id LeaseID) error
 
 	// Compact forgets the history before a revision, which itself can still be read: of all keys in
-	// the store, also those of other shards. Fails with ErrCompacted if that was done already.
+	// the store, keys of other shards included. Fails with ErrCompacted if that was done already.
 	Compact(ctx context.Context, before Revision) error
 
 	// Vitals asks the store for its own state.

@@ -23,7 +23,7 @@ type peers struct {
 
 	watched sync.Map // groups with views
 
-	// The cache's lock and those of Gateway and sessions may be taken while mu is held, and not the
+	// The locks of the cache, of Gateway and of sessions may be taken while mu is held, and not the
 	// other way round.
 	mu    sync.Mutex
 	views map[viewOf]*view

@@ -63,9 +63,12 @@ func TestViewOfASessionThatBeginsDuringARefreshIsKept(t *testing.T) {
 
 func waitFor(t *testing.T, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline := time.After(time.Minute)
+	for !so() {
+		select {
+		case <-deadline:
 			t.Fatal("not within a minute")
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

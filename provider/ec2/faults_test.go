@@ -170,8 +170,8 @@ func TestListIsWhole(t *testing.T) {
 	})
 }
 
-// An answer without a list of machines is no empty list. The SDK takes an empty body, and XML of any
-// other kind, for an answer in which nothing is set.
+// An answer without a list of machines is no empty list. The SDK takes an empty body, and XML of
+// any other kind, for an answer in which nothing is set.
 //
 // proves PROV-1, DET-4
 func TestAnAnswerWithoutAListProvesNothing(t *testing.T) {

@@ -197,8 +197,8 @@ func (c *client) send(ctx context.Context, r request) (http.Header, []byte, erro
 	return resp.Header, data, nil
 }
 
-// failureOf is the error in an answer. One that is not LXD's comes from a program between us and LXD:
-// it says nothing of a container, whatever its status.
+// failureOf is the error in an answer. One that is not LXD's comes from a program between us and
+// LXD: it says nothing of a container, whatever its status.
 func failureOf(status int, data []byte) error {
 	var e envelope
 	if err := json.Unmarshal(data, &e); err != nil || e.Type != "error" {

@@ -94,8 +94,8 @@ func TestDamagedAnswersProveNothing(t *testing.T) {
 	}
 }
 
-// An error that is not LXD's comes from a program between us and LXD. It says nothing of a container,
-// whatever its status.
+// An error that is not LXD's comes from a program between us and LXD. It says nothing of a
+// container, whatever its status.
 //
 // proves DET-4, SAFE-8
 func TestErrorsOfAnotherProgramProveNothing(t *testing.T) {

@@ -29,8 +29,8 @@ func refused(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 
 func isStatus(err error, status int) bool { return gophercloud.ResponseCodeIs(err, status) }
 
-// gone reports whether Nova answers that it has no such server. A proxy before Nova, and a path that
-// Nova does not have, answer 404 in another form: that is no evidence.
+// gone reports whether Nova answers that it has no such server. A proxy before Nova, and a path
+// that Nova does not have, answer 404 in another form: that is no evidence.
 func gone(err error) bool {
 	e, is := refused(err)
 	return is && e.Actual == http.StatusNotFound && messageOf(e) != ""

@@ -174,8 +174,8 @@ func TestCallsOfAProgram(t *testing.T) {
 	}
 }
 
-// What a program says of a target that does not answer, or of a member's health, goes to the status:
-// it shows no secret.
+// What a program says of a target that does not answer, or of a member's health, goes to the
+// status: it shows no secret.
 //
 // proves SEC-6
 func TestAListShowsNoSecrets(t *testing.T) {

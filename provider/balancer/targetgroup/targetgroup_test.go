@@ -302,7 +302,9 @@ func TestAnAnswerWithoutAListProvesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorded := []balancer.Member{member}
-	for _, body := range []string{"", "<DescribeTargetHealthResponse><DescribeTargetHealthResult/></DescribeTargetHealthResponse>"} {
+	for _, body := range []string{
+		"", "<DescribeTargetHealthResponse><DescribeTargetHealthResult/></DescribeTargetHealthResponse>",
+	} {
 		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: 200, Body: body}})
 		if l, err := b.List(t.Context(), "sh1", recorded); err == nil {
 			t.Errorf("%q: %+v, so the member is gone: %v", body, l.Targets, l.Of(member).Gone())
