@@ -101,6 +101,7 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 		}
 	})
 	sequence, acked := uint64(0), uint64(0)
+	var waits time.Time         // since when a report waits for its answer
 	interval := 5 * time.Second // until the welcome
 	report := time.NewTimer(interval)
 	defer report.Stop()
@@ -135,8 +136,13 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 				}
 				return 0
 			}
-			if sequence != acked || a.lease == 0 || mood.mute {
+			// A report that something new brings forward does not cut the wait for the last one short.
+			unanswered := sequence != acked && time.Since(waits) >= interval
+			if unanswered || a.lease == 0 || mood.mute {
 				return 0 // DET-14: perhaps another replica answers
+			}
+			if sequence == acked {
+				waits = time.Now()
 			}
 			sequence++
 			if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(sequence,
