@@ -19,7 +19,7 @@ import (
 
 // Cmdline is a kernel's command line for a guest of Initrd: it writes to the serial port, and a
 // broken guest ends instead of waiting.
-const Cmdline = "console=ttyS0 panic=-1 quiet"
+const Cmdline = "console=ttyS0 panic=-1 quiet no_timer_check"
 
 // modules are what a guest needs of a kernel in which they are no fixed part.
 var modules = []string{
@@ -112,7 +112,10 @@ func (l *Libvirt) awaitConsole(domain, text string) error {
 			return nil
 		}
 		if time.Now().After(over) {
-			return fmt.Errorf("domain %s has not written what was waited for: %w: %.1000s", domain, err, said)
+			if err != nil {
+				return fmt.Errorf("console of domain %s: %w", domain, err)
+			}
+			return fmt.Errorf("domain %s has not written what was waited for: %.1000s", domain, said)
 		}
 	}
 }
