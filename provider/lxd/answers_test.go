@@ -166,6 +166,7 @@ func TestAnswersHaveAMeaning(t *testing.T) {
 		{code: 0, text: "Instance not found"},
 		{code: 500, text: "Instance not found"},
 		{code: 404, text: "Project not found"},
+		{code: 404, text: "Storage volume not found", operation: true},
 	} {
 		if notFound(f) {
 			t.Errorf("%d %q is taken for a path that does not exist", f.code, f.text)

@@ -139,7 +139,7 @@ func (c *client) await(ctx context.Context, path string) error {
 	}
 	switch {
 	case op.Err != "" || op.Code >= http.StatusBadRequest:
-		return &failure{code: op.ErrCode, text: op.Err}
+		return &failure{code: op.ErrCode, text: op.Err, operation: true}
 	case op.Code != http.StatusOK:
 		return fmt.Errorf("LXD does not say that the operation has ended: its status is %q (%d)", op.Status, op.Code)
 	}

@@ -16,6 +16,9 @@ import (
 type failure struct {
 	code int // HTTP's; 0: an operation's, of an LXD that gives operations no code
 	text string
+	// operation: it is about anything that the operation needed, such as a volume, and not about the
+	// path of the request.
+	operation bool
 }
 
 func (f *failure) Error() string { return f.text }
@@ -139,10 +142,10 @@ func hasMeaning(err error, m meaning) bool {
 }
 
 // notFound reports whether LXD answered that a path of its API does not exist. That is evidence;
-// the text of an operation that failed is not.
+// the text or the code of an operation that failed is not.
 func notFound(err error) bool {
 	var f *failure
-	return errors.As(err, &f) && f.code == http.StatusNotFound && f.meaning() == absent
+	return errors.As(err, &f) && !f.operation && f.code == http.StatusNotFound && f.meaning() == absent
 }
 
 // ofTemplate is the error of a request for a container. LXD answers 400 and 404 to one that names

@@ -289,6 +289,21 @@ func TestErrorsHaveAKind(t *testing.T) {
 	}
 }
 
+// LXD 6 gives a start that fails the code of what it did not find. The container is there.
+//
+// proves DET-4
+func TestAStartThatFindsNoVolumeIsNoMissingContainer(t *testing.T) {
+	p := fake(t, map[string]http.HandlerFunc{
+		"GET /1.0/instances/ls-i1": answer(ours("Stopped", nil)), "PATCH /1.0/instances/ls-i1": answer(nil),
+		"PUT /1.0/instances/ls-i1/state": background("op"),
+		"GET /1.0/operations/op/wait":    endedWith(404, "Storage volume not found"),
+	})
+	err := p.Restart(t.Context(), "s1", "i1", "")
+	if err == nil || provider.KindOf(err) != provider.Temporary || !strings.Contains(err.Error(), "Storage volume") {
+		t.Errorf("Restart: %v, want an error that is temporary", err)
+	}
+}
+
 // What LXD refuses to make twice need not be the container: the error says what it is.
 func TestWhatExistsAlreadyIsNamed(t *testing.T) {
 	const why = `Failed creating instance from image: Volume "ls-i1" of type "containers" already exists`
