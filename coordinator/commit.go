@@ -43,6 +43,8 @@ func (t *term) carryOut(ctx context.Context, c leader.Commit) leader.Committed {
 		}
 	case errors.Is(err, leader.ErrDeposed):
 		t.r.deps.Meter.Refused(RefusedFence)
+	case errors.Is(err, store.ErrDenied):
+		t.r.disturbed("etcd denies writes") // also the gateways', so agents could not return either
 	}
 	return leader.Committed{Revision: rev, Err: err}
 }

@@ -18,8 +18,8 @@ import (
 const consoleTimeout = 3 * time.Second
 
 // keepConsole writes the end of a dead machine's console output to the journal, where it outlives
-// the machine, unless its agent reported how the workload ended (DET-19). It does without an
-// answer; if the removal has to be repeated, it asks again.
+// the machine, unless its agent reported how the workload ended (DET-19). Without an answer the
+// removal goes on; if it has to be repeated, the output is asked for again.
 func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.Instance) {
 	console, keeps := p.(provider.Console)
 	if !keeps || !rec.Dead || t.exitReported(rec.ID) || t.consoleKept(rec.ID) {

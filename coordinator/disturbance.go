@@ -38,8 +38,8 @@ func stoodStillFor(still time.Duration) string {
 	return fmt.Sprintf("this replica stood still for %s", still.Round(time.Second))
 }
 
-// disturbedBySilence records that etcd was not heard since a time, and whether etcd or this replica
-// was the cause.
+// disturbedBySilence records that etcd has not answered since a time, and whether etcd or this
+// replica was the cause.
 func (r *Replica) disturbedBySilence(heard time.Time) {
 	silent := time.Since(heard)
 	if still := r.pulse.stoodStill(heard); still >= silent/2 {
@@ -53,8 +53,8 @@ func (r *Replica) disturbedBySilence(heard time.Time) {
 const outageOver = 10 * time.Second
 
 // noteDisturbance records what happened, and whether this replica rather than etcd caused it. While
-// it goes on it is recorded again and again, since agents have to return after its end; the log
-// tells of it once.
+// it goes on it is recorded again and again, since agents have to return after its end; it is
+// logged once.
 func (r *Replica) noteDisturbance(what string, own bool) {
 	now := time.Now()
 	r.mu.Lock()

@@ -37,7 +37,7 @@ func (h *history) note(now store.Revision, keep time.Duration) {
 		return
 	}
 	if n == maxMarks {
-		h.marks = slices.Delete(h.marks, 1, 2) // keep the oldest: it tells how long nothing was compacted
+		h.marks = slices.Delete(h.marks, 1, 2) // keep the oldest: it shows how long nothing was compacted
 	}
 	h.marks = append(h.marks, store.Mark{Revision: now})
 }

@@ -46,8 +46,8 @@ func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write,
 }
 
 // now returns the time, always later than the previous entry's: entries are read in the order
-// in which they were made, however coarse the clock. A clock that was set back and stays so is
-// believed.
+// in which they were made, however coarse the clock. A clock that was set back by a second or more
+// is followed.
 func (j *journal) now() time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()

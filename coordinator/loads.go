@@ -20,7 +20,7 @@ const (
 	loadSampled = time.Minute
 	loadPoint   = 5 * time.Minute        // of which a point has the mean
 	loadFlush   = 300 * time.Millisecond // how long a term that ends writes, while the next leader waits
-	loadWritten = 15 * time.Minute       // what a leader that dies takes with it at most
+	loadWritten = 15 * time.Minute       // the most that is lost with a leader that dies
 	loadFresh   = 10 * time.Minute       // how old a report may be to count: those without news come seldom
 	// loadTogether bounds the writes of a transaction.
 	loadTogether = 100
@@ -54,7 +54,7 @@ func (t *term) keepLoads(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			// until the fence is given up, what was seen since the last time can be written
+			// while the replica still holds the fence, the points since the last write can be written
 			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFlush)
 			l.write(end)
 			cancel()
@@ -65,7 +65,7 @@ func (t *term) keepLoads(ctx context.Context) {
 	}
 }
 
-// sample takes note of how the groups are now, and writes what there is when that is due.
+// sample adds the present load of each group to its point, and writes the points when that is due.
 func (l *loads) sample(ctx context.Context, now time.Time) {
 	hour := now.Truncate(time.Hour)
 	if !hour.Equal(l.hour) {
@@ -98,7 +98,7 @@ func (l *loads) sample(ctx context.Context, now time.Time) {
 	}
 }
 
-// loadOf is the load of a group now, on average of the instances that tell it.
+// loadOf is the present load of a group, averaged over the instances that report it.
 func loadOf(c *cache.Content, group string, now time.Time) (p store.LoadPoint, any bool) {
 	known := 0
 	for _, id := range c.ByGroup[group] {

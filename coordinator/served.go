@@ -96,7 +96,7 @@ func (s *serving) note(ctx context.Context) {
 	}
 }
 
-// replicas returns those at work now.
+// replicas returns the replicas that run now.
 func (t *term) replicas() (all []store.Replica) {
 	t.r.cache.View(func(c *cache.Content) {
 		for _, r := range c.Replicas {

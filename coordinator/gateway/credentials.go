@@ -36,7 +36,7 @@ type Authority interface {
 	Certificate(own identity.Identity) (*tls.Certificate, error)
 }
 
-// Peer is who is at the other end of a connection.
+// Peer is the other end of a connection.
 type Peer struct {
 	credentials.TLSInfo
 	// Chain is the presented chain, the peer's own certificate first; empty for an agent that has not
