@@ -14,6 +14,9 @@ type Hold struct {
 
 // Run puts the shard on hold.
 func (c *Hold) Run(ctx context.Context, inv *Invocation) error {
+	if c.Why == "" {
+		return failure(Usage, `leasehold hold "etcd is restored"`, "why: missing: it is shown for all work that waits")
+	}
 	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
