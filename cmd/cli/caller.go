@@ -69,6 +69,10 @@ func (inv *Invocation) notAllowed(ctx context.Context, err error, name, may stri
 		return failure(Failed, ask, "%s: etcd knows no user %q (%s)", inv.command, name, from)
 	case unknown != nil:
 		return failure(Failed, "leasehold auth show", "%s: etcd refused: %s", inv.command, err)
+	case may == everyShard: // no role of a shard helps
+		return failure(Failed,
+			"name one shard with --shard, without --all-shards; or give --cert and --key, or --user, of root",
+			"%s: user %q may not %s: only root may", inv.command, name, may)
 	case len(in) > 0:
 		return failure(Failed, ask, "%s: user %q has the role %s, which may not %s", inv.command, name, rights.Names(in),
 			may)
@@ -101,12 +105,19 @@ func (inv *Invocation) rolesOf(ctx context.Context, name string) (roles []string
 	return roles, errors.Join(err, leave())
 }
 
+// everyShard describes the reading of all shards, for a refusal.
+const everyShard = "read every shard"
+
 // reading describes the reading of a key, for a refusal.
 func (inv *Invocation) reading(key string) string {
-	if strings.HasPrefix(key, inv.keys().Prefix()) {
+	switch {
+	case key == store.Root:
+		return everyShard
+	case strings.HasPrefix(key, inv.keys().Prefix()):
 		return "read shard " + inv.flags.Shard
+	default:
+		return "read " + key
 	}
-	return "read " + key
 }
 
 // writing describes what a transaction writes, for a refusal.
@@ -119,7 +130,7 @@ func (inv *Invocation) writing(txn store.Txn) string {
 		case store.KindRequests:
 			return "give orders"
 		case store.KindShard:
-			return "hold or release the shard"
+			return "change, hold or freeze the shard"
 		case store.KindSecrets:
 			return "change secrets"
 		}

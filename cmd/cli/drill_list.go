@@ -102,10 +102,10 @@ func (c *DrillList) write(inv *Invocation, all []listedDrill) error {
 	if c.Group != "" {
 		for _, d := range all {
 			fmt.Fprintf(inv.screen().W, "%s  %s, by %s\n", d.Seen.At.In(zone).Format("2006-01-02 15:04:05"),
-				reason.OneLine(d.Seen.Target()), d.Seen.By)
+				reason.OneLine(d.Seen.Target()), reason.OneLine(d.Seen.By))
 			switch d.Outcome {
 			case review.OutcomeRefused:
-				fmt.Fprintf(inv.screen().W, "refused: %s\n", d.Seen.Refused)
+				fmt.Fprintf(inv.screen().W, "refused: %s\n", reason.OneLine(d.Seen.Refused))
 				continue
 			case review.OutcomeOpen:
 				fmt.Fprintln(inv.screen().W, "it goes on")
@@ -139,7 +139,7 @@ func (c *DrillList) write(inv *Invocation, all []listedDrill) error {
 			served = review.Took(longest)
 		}
 		t.Add(d.Seen.At.In(zone).Format("2006-01-02 15:04:05"), d.Group, reason.OneLine(d.Seen.Target()), d.Seen.By,
-			someOf(ids), served, d.kept())
+			orDash(someOf(ids)), served, d.kept())
 	}
 	return t.Write(inv.screen(), inv.wide())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,9 @@ func (inv *Invocation) applyCommand(changes []groupChange, files Files) string {
 	}
 	if inv.flags.Shard != "default" {
 		command += " --shard=" + shellWord(inv.flags.Shard)
+	}
+	if slices.ContainsFunc(changes, func(ch groupChange) bool { return ch.isNew() && ch.after.Unstarted }) {
+		command += " --no-start"
 	}
 	for _, ch := range changes {
 		if ch.shrinks() {

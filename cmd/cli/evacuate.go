@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -44,7 +45,7 @@ func (c *Evacuate) Run(ctx context.Context, inv *Invocation) error {
 		return err
 	}
 	if evacuated && !returns {
-		fmt.Fprintf(inv.env.Stdout, "%s unchanged: already evacuated by %s\n", c.Zone, evacuation.By)
+		fmt.Fprintf(inv.env.Stdout, "%s unchanged: already evacuated by %s\n", c.Zone, output.OneLine(evacuation.By))
 		return nil
 	}
 	there, wants, err := inv.inZone(ctx, c.Zone)

@@ -111,6 +111,10 @@ func (c *Freeze) wanted(inv *Invocation) (*store.Freeze, error) {
 			freeze.To = freeze.From.Add(time.Duration(c.For))
 		}
 	}
+	if !freeze.To.After(now) { // --from and --for
+		return nil, failure(Usage, "give a later time, or a longer freeze", "--from: a freeze from %s would have ended %s",
+			c.From, freeze.To.Format(time.RFC3339))
+	}
 	if !freeze.From.Before(freeze.To) {
 		return nil, failureRun(Usage, "leasehold freeze --help", "--from: %s is not before the end, %s", c.From,
 			freeze.To.Format(time.RFC3339))

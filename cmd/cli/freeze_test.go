@@ -41,6 +41,10 @@ func TestFreeze(t *testing.T) {
 			[]string{"freeze", "sale", "--until", "2099-01-01T00:00:00Z", "--from", "2099-01-01T01:00:00+01:00"},
 			"is not before the end",
 		},
+		{
+			[]string{"freeze", "sale", "--from", noon.Add(-2 * time.Hour).Format(time.RFC3339), "--for", "2h"},
+			"would have ended " + noon.Format(time.RFC3339),
+		},
 		{[]string{"freeze", "sale", "--end"}, "--end takes nothing beside it"},
 	} {
 		if code, _, stderr := w.run(c.args...); code != Usage || !strings.Contains(stderr, c.want) || freeze() != nil {

@@ -114,7 +114,13 @@ func TestAGroupCanBeMadeWithoutStartingIt(t *testing.T) {
 	w.serve()
 	t.Chdir(t.TempDir())
 	write(t, "web.yaml", transcriptFiles["web.yaml"])
-	w.must("group", "apply", "-f", "web.yaml", "--no-start")
+	// A dry run says how to apply exactly what it has shown: a group that is not started.
+	_, out, _ := w.run("group", "apply", "-f", "web.yaml", "--no-start", "--dry-run")
+	_, shown, found := strings.Cut(out, "apply exactly this: leasehold ")
+	if !found {
+		t.Fatalf("the dry run does not say how to apply it:\n%s", out)
+	}
+	w.must(strings.Fields(shown)...)
 	if !w.spec("web").Unstarted {
 		t.Fatal("it is started")
 	}
@@ -201,6 +207,14 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 		`- template.instance_type  "large"`) || string(store.Encode(w.spec("web"))) != before {
 		t.Errorf("a dry run: %s", out)
 	}
+	w.keys = store.KeysOf("shop") // what it advises is for the same shard
+	w.put(store.KindGroups, "web", bad)
+	w.put(store.KindStatus, "web", st)
+	if out := w.must("group", "rollback", "web", "--dry-run", "--shard", "shop"); !strings.Contains(out,
+		"Do it: leasehold group rollback web --shard shop\n") {
+		t.Errorf("a dry run in another shard: %s", out)
+	}
+	w.keys = store.KeysOf("default")
 	out := w.must("group", "rollback", "web")
 	for _, says := range []string{
 		"of revision 4\n", `- template.instance_type  "large"`,

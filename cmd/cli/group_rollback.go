@@ -53,7 +53,7 @@ func (c *GroupRollback) Run(ctx context.Context, inv *Invocation) error {
 		if ch.shrinks() {
 			command += " --confirm=" + c.Group
 		}
-		fmt.Fprintf(inv.env.Stdout, "Nothing changed. Do it: %s\n", command)
+		fmt.Fprintf(inv.env.Stdout, "Nothing changed. Do it: %s%s\n", command, inv.shardFlag())
 		return nil
 	}
 	if err := writeChanges(inv, ch.before, ch.after); err != nil {

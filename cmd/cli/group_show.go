@@ -51,9 +51,9 @@ func (c *GroupShow) Run(ctx context.Context, inv *Invocation) error {
 	scr, v, now := inv.screen(), story.RowOf(g), inv.env.Now()
 	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.State, v.Health, v.Run,
 		output.Age(now, v.Since))
-	fmt.Fprintf(scr.W, "now: %s\n", v.Now)
+	fmt.Fprintf(scr.W, "now: %s\n", output.OneLine(v.Now))
 	for _, line := range story.NowLines(g.Status.Record, slots, now) {
-		fmt.Fprintln(scr.W, line)
+		fmt.Fprintln(scr.W, output.OneLine(line))
 	}
 	if err := showSpec(scr, g); err != nil {
 		return err
@@ -91,7 +91,7 @@ func showSpec(scr output.Screen, g group) error {
 		fmt.Fprintf(scr.W, "static: written by config apply at revision %d; %s (REC-6)\n", g.Static.Modified, beside)
 	}
 	if g.Bad == nil && g.Spec.Source != "" {
-		fmt.Fprintf(scr.W, "source: %s (leasehold apply)\n", g.Spec.Source)
+		fmt.Fprintf(scr.W, "source: %s (leasehold apply)\n", output.OneLine(g.Spec.Source))
 	}
 	switch {
 	case g.Gone():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -14,6 +15,9 @@ type Hold struct {
 
 // Run puts the shard on hold.
 func (c *Hold) Run(ctx context.Context, inv *Invocation) error {
+	if c.Why == "" {
+		return failure(Usage, `leasehold hold "etcd is restored"`, "why: missing: it is shown for all work that waits")
+	}
 	shard, err := inv.readShard(ctx)
 	if err != nil {
 		return err
@@ -51,7 +55,7 @@ func (inv *Invocation) setHold(ctx context.Context, shard store.Versioned[store.
 	}
 	if hold == nil && was.Extras > 0 {
 		grace := shard.Record.Settings.WithDefaults().OrphanGrace
-		inv.note("the reason for the hold was: %s", was.Why)
+		inv.note("the reason for the hold was: %s", output.OneLine(was.Why))
 		inv.note("these machines cause no further hold; orphan_grace starts again: those not adopted within %s are removed "+
 			"permanently", grace)
 		inv.note("check them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")

@@ -55,6 +55,10 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	if s := shard(); s.Hold != nil || s.Reviewed == nil || *s.Reviewed != (store.Reviewed{Extras: 4, At: noon}) {
 		t.Errorf("the shard's record is %+v", s)
 	}
+	if code, _, stderr := w.run("hold", ""); code != Usage || !strings.Contains(stderr, "why: missing") ||
+		shard().Hold != nil {
+		t.Errorf("a hold without a reason: exit %d: %s", code, stderr)
+	}
 	// The next hold is an operator's: its end says nothing of machines, and the earlier review is
 	// kept.
 	w.must("hold", "a drill")

@@ -51,8 +51,9 @@ func (c *InstanceBootstrap) Run(ctx context.Context, inv *Invocation) error {
 	case c.Valid < time.Minute || c.Valid > store.MaxBootstrapValid:
 		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to %s", c.Valid,
 			store.Duration(store.MaxBootstrapValid))
-	case c.CloudConfig && inv.flags.Output == "json":
-		return failure(Usage, "leasehold instance bootstrap --help", "--cloud-config and -o json exclude each other")
+	case c.CloudConfig && (inv.flags.Output == "json" || inv.flags.Output == "yaml"):
+		return failure(Usage, "leasehold instance bootstrap --help", "--cloud-config and -o %s exclude each other",
+			inv.flags.Output)
 	}
 	shard, err := c.shard(ctx, inv)
 	if err != nil {
@@ -106,6 +107,9 @@ func (c *InstanceBootstrap) order(ctx context.Context, inv *Invocation, hash str
 	rev, err := inv.commit(ctx, "give order", store.Txn{
 		Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(r))},
 	})
+	if refused := (*Failure)(nil); errors.As(err, &refused) && refused.Code == Failed {
+		return store.Instance{}, err // there is nothing to withdraw
+	}
 	if err == nil {
 		err = c.carriedOut(ctx, inv, r, rev, limit)
 	}

@@ -141,9 +141,10 @@ func TestARefusalToBootstrap(t *testing.T) {
 		r.expect(Failed, "the leader refused: the group is stopped")
 	})
 	for args, want := range map[string]string{
-		"-g web --valid 1s":  "must be 1m to 720h0m0s",
-		"-g nosuch":          "no group",
-		"-g web --valid 1mo": "valid",
+		"-g web --valid 1s":             "must be 1m to 720h0m0s",
+		"-g web --cloud-config -o yaml": "--cloud-config and -o yaml exclude each other",
+		"-g nosuch":                     "no group",
+		"-g web --valid 1mo":            "valid",
 	} {
 		bootstrapWorld(t, func(w *world) {
 			code, _, stderr := w.run(strings.Fields("instance bootstrap --new " + args)...)
@@ -202,4 +203,29 @@ func TestDeleteGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An order that etcd has refused made nothing: there is nothing to withdraw, and no doubt.
+//
+// proves PROV-9
+func TestAnOrderThatIsRefusedLeavesNoDoubt(t *testing.T) {
+	bootstrapWorld(t, func(w *world) {
+		st := &denying{Store: w.st}
+		w.st = st
+		code, stdout, stderr := w.run("instance", "bootstrap", "-g", "web")
+		if code != Failed || stdout != "" || strings.Contains(stderr, "not known whether") || st.writes != 1 {
+			t.Errorf("exit %d, after %d writes: %s%s", code, st.writes, stdout, stderr)
+		}
+	})
+}
+
+// denying permits no writes, as etcd to a viewer.
+type denying struct {
+	store.Store
+	writes int
+}
+
+func (d *denying) Commit(context.Context, store.Txn) (store.Revision, error) {
+	d.writes++
+	return 0, store.ErrDenied
 }

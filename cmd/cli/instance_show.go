@@ -62,10 +62,11 @@ func (c *InstanceShow) Run(ctx context.Context, inv *Invocation) error {
 		fmt.Fprintf(scr.W, "replaces: %s\n", i.Replaces)
 	}
 	if o := i.Condemned; o != nil {
-		fmt.Fprintf(scr.W, "ordered to go: %s ago by %s: %s\n", output.Age(now, o.At), o.By, output.OneLine(o.Why))
+		fmt.Fprintf(scr.W, "ordered to go: %s ago by %s: %s\n", output.Age(now, o.At), output.OneLine(o.By),
+			output.OneLine(o.Why))
 	}
 	for _, line := range story.InstanceLines(i, now) {
-		fmt.Fprintln(scr.W, line)
+		fmt.Fprintln(scr.W, output.OneLine(line))
 	}
 	showSession(scr, alive, now)
 	if err := showReport(scr, rep, now); err != nil {

@@ -25,6 +25,30 @@ func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
 		t.Errorf("a group's name reaches the terminal as it is: %q", out)
 	}
 
+	// Authors and reasons with such sequences, in records that can be read.
+	const evil = "\x1b]0;owned\x07eve"
+	w.put(store.KindShard, "", store.Shard{
+		Schema: store.Schema, ID: "x1", Name: "default", Evacuated: map[string]store.Evacuation{"a": {By: evil}},
+		Hold: &store.Hold{By: evil, Why: evil, Extras: 1},
+	})
+	group := webGroup(1)
+	group.Source = evil
+	w.put(store.KindStatus, "web", statusOf(group, w.put(store.KindGroups, "web", group), 1))
+	w.put(store.KindInstances, "web-0-a", store.Instance{
+		Schema: store.Schema, ID: "web-0-a", Group: "web", Managed: true, Phase: store.Running,
+		Protected: store.ProtectRemoval, Protection: &store.Protection{By: evil, Why: evil},
+		Condemned: &store.Condemned{By: evil, Why: evil},
+	})
+	for _, command := range []string{
+		"status", "group show web", "instance show web-0-a", "explain web", "explain web-0-a", "evacuate a", "hold again",
+		"release",
+	} {
+		_, out, err := w.run(strings.Fields(command)...)
+		if strings.ContainsAny(out+err, "\x1b\x07") || !strings.Contains(out+err, "owned") {
+			t.Errorf("%s: who wrote it reaches the terminal as it is, or is not shown: %q", command, out+err)
+		}
+	}
+
 	code, out, err = w.set("good", "hunter2")
 	w.expect(code, out, err, Done, "good set version 1")
 	w.put(store.KindSecrets, "bad", "{")

@@ -97,6 +97,10 @@ func TestAuthInitWithCertificates(t *testing.T) {
 		"auth add operator --role operator --shard two")
 	g.says(g.as("eva"), "group list --shard two", cli.Failed,
 		`group list: user "eva" has no role in shard two, only in default`)
+	for _, command := range []string{"status", "group list", "instance list"} {
+		g.says(g.as("eva"), command+" --all-shards", cli.Failed, `user "eva" may not read every shard: only root may`,
+			"name one shard with --shard")
+	}
 	g.says(g.as("root"), "auth add eva --role viewer --shard two", cli.Done)
 	g.says(g.as("eva"), "group list --shard two", cli.Done)
 	g.says(g.as("root"), "auth remove eva", cli.Done, "- user eva has role leasehold-default-operator")

@@ -320,6 +320,9 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for _, c := range changing {
 		code, out, err := g.run(g.as("viewer"), append(strings.Fields(c.command), c.args...)...)
 		want := fmt.Sprintf("error: %s: user \"viewer\" has the role viewer, which may not ", c.command)
+		if slices.Contains([]string{"config set", "freeze", "hold"}, c.command) {
+			want += "change, hold or freeze the shard"
+		}
 		// there is nothing to write yet
 		if c.command == "group resume" || c.command == "release" || c.command == "group start" ||
 			c.command == "secret delete" {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -123,8 +124,18 @@ func removeUser(name string) Step {
 	return Step{What: "- user " + name, Do: func(ctx context.Context, e Etcd) error { return e.RemoveUser(ctx, name) }}
 }
 
-// remade recreates a user with another password and its present roles.
+// remakeTime bounds what follows the removal of a user that is recreated.
+const remakeTime = 30 * time.Second
+
+// remade recreates a user with another password and its present roles. Once it has begun it is
+// completed even if the caller's context ends: otherwise the user would be gone, or without its
+// roles in other shards.
 func remade(ctx context.Context, e Etcd, name, password string, roles []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remakeTime)
+	defer cancel()
 	if err := e.RemoveUser(ctx, name); err != nil {
 		return err
 	}

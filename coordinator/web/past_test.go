@@ -146,6 +146,34 @@ func TestLinksHoldWhatTheySay(t *testing.T) {
 	}
 }
 
+// Anyone can make a link to the page with a name of their own: a command that is shown with it runs
+// nothing when it is copied.
+//
+// proves WEB-2
+func TestCommandsQuoteWhatTheURLSays(t *testing.T) {
+	t.Parallel()
+	x := newExhibit(t)
+	x.group("web", 1)
+	shown := regexp.MustCompile(`The same in a terminal: <code>(.*?)</code>`)
+	const name = "a'$(reboot)"
+	const quoted = `'a'\''$(reboot)'`
+	for path, want := range map[string]string{
+		"/g/web":                               "leasehold explain web",
+		"/g/" + url.PathEscape(name):           "leasehold explain " + quoted,
+		"/i/" + url.PathEscape(name):           "leasehold explain " + quoted,
+		"/g/" + url.PathEscape(name) + "?at=1": "leasehold events --group " + quoted,
+		"/i/" + url.PathEscape(name) + "?at=1": "leasehold events --instance " + quoted,
+		"/events?" + url.Values{"group": {name}, "instance": {name}}.Encode(): "leasehold events --group " + quoted +
+			" --instance " + quoted,
+		"/report?" + url.Values{"group": {name}, "span": {"24h"}}.Encode(): "leasehold report --since 24h --group " + quoted,
+	} {
+		_, body, _ := x.get(path)
+		if m := shown.FindStringSubmatch(body); m == nil || html.UnescapeString(m[1]) != want {
+			t.Errorf("%s shows %q, want %q", path, m, want)
+		}
+	}
+}
+
 // proves WEB-1: a column of the time axis selects the entries below it
 func TestTimeAxis(t *testing.T) {
 	t.Parallel()

@@ -43,10 +43,10 @@ func (p *Pages) events(b *builder) Page {
 	page.Title, page.Here = "events", "events"
 	page.Command = "leasehold events"
 	if v.Group != "" {
-		page.Command += " --group " + v.Group
+		page.Command += " --group " + shellWord(v.Group)
 	}
 	if v.Instance != "" {
-		page.Command += " --instance " + v.Instance
+		page.Command += " --instance " + shellWord(v.Instance)
 	}
 	older := b.fragment("older", "older", v)
 	parts := []Fragment{older}

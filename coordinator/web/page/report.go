@@ -47,7 +47,7 @@ func (p *Pages) report(b *builder) Page {
 	if v.Group != "" {
 		page.Title += " on " + v.Group
 		page.Trail = []Step{{v.Group, "/g/" + url.PathEscape(v.Group)}}
-		page.Command += " --group " + v.Group
+		page.Command += " --group " + shellWord(v.Group)
 		v.Drills, _ = p.views.Drills(v.Group) // the report was made just now
 	}
 	page.Main = []Fragment{b.fragment("report", "report", v)}
