@@ -291,7 +291,7 @@ func (r *Runner) takeUp(old record) bool {
 		r.log.Info("workload of an earlier agent adopted", "pid", old.PID)
 		r.watch(&process{record: old})
 	default:
-		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"})
+		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was running"})
 		r.records.put(&old)
 		r.end(old.Exit)
 	}
@@ -388,7 +388,7 @@ func (p *process) result() *Exit {
 			return exitOfStatus(status)
 		}
 	}
-	return &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
+	return &Exit{Code: -1, Why: "ended; its exit code is unknown, since an earlier agent had started it"}
 }
 
 func exitOf(s *os.ProcessState) *Exit {
