@@ -272,9 +272,24 @@ func (r *Runner) Reload() error {
 	return nil
 }
 
+// endLeft kills what is left of a workload whose first process ended while no agent ran. Only a
+// process with this machine's mark proves that the group is still the workload's.
+func (r *Runner) endLeft(old record) {
+	if old.Exit != nil || old.Kernel != kernelBoot() || !groupHas(old.PID, r.cfg.mark()) {
+		return
+	}
+	r.log.Warn("processes that the workload left are killed", "pid", old.PID)
+	if err := signalGroup(old.PID, syscall.SIGKILL); err != nil {
+		r.log.Warn("processes of the workload were left", "error", err, "pid", old.PID)
+	}
+}
+
 // takeUp reports whether the record makes a start unnecessary.
 func (r *Runner) takeUp(old record) bool {
 	runs := old.runs()
+	if !runs {
+		r.endLeft(old)
+	}
 	if old.Boot != r.cfg.Boot {
 		if runs {
 			// It is left over from the machine's former boot; a new one would run beside it.
