@@ -224,8 +224,8 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 				certificate(sign(ca, us, time.Hour, month), trust),
 				"the clock of this machine says 2000-01-16",
 			},
-			"no chain":      {&protocol.Certificate{Trust: told(trust)}, "0 parts"},
-			"endless chain": {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 parts"},
+			"no chain":      {&protocol.Certificate{Trust: told(trust)}, "0 certificates"},
+			"endless chain": {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 certificates"},
 			"rubbish": {
 				&protocol.Certificate{Chain: [][]byte{[]byte("rubbish")}, Trust: told(trust)},
 				"certificate:",
@@ -237,7 +237,7 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 			"no authority": {certificate(sign(ca, us, 0, month), identity.Trust{}), "no certificate authority"},
 			"trust in an agent": {
 				certificate(sign(ca, us, 0, month), identity.Trust{Authorities: h.force.chain}),
-				"is no certificate authority",
+				"is not a certificate authority",
 			},
 		} {
 			h.Accept(c.answer)
