@@ -196,7 +196,7 @@ func (h *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identi
 	defer h.mu.Unlock()
 	next := h.draft
 	if next.asked == nil || !next.asked.PublicKey.Equal(chain[0].PublicKey) {
-		return false, false, errors.New("the certificate is not over the key that was asked with")
+		return false, false, errors.New("the certificate is not for the key of the request")
 	}
 	first, news = next.key == nil, trust.Digest() != next.trust.Digest()
 	h.trusting(trust, now)
@@ -223,7 +223,7 @@ func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (s
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "", fmt.Errorf("the certificate is not valid now: %w", untimely(invalid.Cert, now))
 	case err != nil:
-		return "", fmt.Errorf("the certificate is of no authority that came with it: %w", err)
+		return "", fmt.Errorf("the certificate is not signed by an authority that came with it: %w", err)
 	}
 	var signer string
 	for _, way := range ways {
@@ -237,7 +237,7 @@ func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (s
 	return signer, nil
 }
 
-// namesUs returns what is wrong with a certificate that does not name this machine, or "".
+// namesUs returns an error if a certificate does not name this machine.
 func namesUs(c *x509.Certificate, shard, instance string) error {
 	who, err := identity.Of(c)
 	if err != nil {

@@ -77,8 +77,8 @@ func plain(err error, now time.Time) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Errorf("the coordinator's certificate is not valid now: %w", untimely(invalid.Cert, now))
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the coordinator's certificate is of no authority that this machine believes: "+
-			"this is no coordinator of the shard, or the authorities were exchanged while the machine was away (then replace "+
+		return fmt.Errorf("the coordinator's certificate is not signed by an authority that this machine trusts: "+
+			"it is not a coordinator of this shard, or the authorities were exchanged while the machine was away (then replace "+
 			"the instance): %w", err)
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate belongs to another shard or service, not to a coordinator of this shard: %w",
@@ -87,7 +87,7 @@ func plain(err error, now time.Time) error {
 	return err
 }
 
-// untimely says when a certificate is valid, or "" if it is valid now.
+// untimely returns an error that says when a certificate is valid.
 func untimely(c *x509.Certificate, now time.Time) error {
 	return fmt.Errorf("it is valid from %s to %s, and the clock of this machine says %s: if that is wrong, set the clock",
 		c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))

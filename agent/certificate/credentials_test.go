@@ -81,7 +81,7 @@ func TestConnectionsShowAndBelieveWhatIsInForceThen(t *testing.T) {
 		next := identitytest.New(t, "agents 2")
 		foreign := next.Own(t, coordinator, month)
 		if _, err := handshake(t, h, false, foreign, trust); err == nil ||
-			!strings.Contains(err.Error(), "no authority that this machine believes") {
+			!strings.Contains(err.Error(), "not signed by an authority that this machine trusts") {
 			t.Errorf("a foreign authority's coordinator: %v", err)
 		}
 		h.SetTrust(told(identitytest.Trust(ca, next)))
@@ -137,7 +137,7 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 			"bootstrap document: ca: no certificate authority",
 		},
 		"bad shard":   {func(b *provider.Bootstrap) { b.Shard = "a/b" }, "a/b"},
-		"no instance": {func(b *provider.Bootstrap) { b.Instance = "" }, "is no name"},
+		"no instance": {func(b *provider.Bootstrap) { b.Instance = "" }, "is not a name"},
 	} {
 		b := good
 		c.change(&b)

@@ -184,7 +184,7 @@ func TestAFileThatIsOfNoUseIsPutAside(t *testing.T) {
 				to := strings.Index(s, `",`+"\n"+`  "certificate"`)
 				return s[:from] + strings.ReplaceAll(key, "\n", `\n`) + s[to:]
 			})
-			return "not of its key"
+			return "does not belong to its key"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -137,7 +137,7 @@ func decode(data []byte, shard, instance string) (papers, error) {
 		return papers{}, err
 	}
 	if !p.key.PublicKey.Equal(p.leaf().PublicKey) {
-		return papers{}, errors.New("its certificate is not of its key")
+		return papers{}, errors.New("its certificate does not belong to its key")
 	}
 	return p, namesUs(p.leaf(), shard, instance)
 }
@@ -159,7 +159,7 @@ func keyOf(text string) (*ecdsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return nil, errors.New("key: it is no PEM")
+		return nil, errors.New("key: it is not PEM")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {

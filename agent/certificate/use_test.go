@@ -201,7 +201,7 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 		}{
 			"another key": {
 				certificate(ca.Certify(t, &other.PublicKey, us, now, now.Add(time.Hour)), trust),
-				"not over the key",
+				"not for the key",
 			},
 			"another instance": {certificate(sign(ca,
 				identity.Identity{Shard: "s1", Role: identity.Agent, Name: "web-1-b"}, 0, month), trust), "web-1-b"},
@@ -215,7 +215,7 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 					identity.Identity{Shard: "s1", Role: identity.Coordinator, Name: us.Name}, 0, month), trust),
 				"coordinator/web-0-a",
 			},
-			"a foreign authority": {certificate(sign(stranger, us, 0, month), trust), "no authority"},
+			"a foreign authority": {certificate(sign(stranger, us, 0, month), trust), "not signed by an authority"},
 			"ended": {
 				certificate(sign(ca, us, -time.Hour, -time.Minute), trust),
 				"the clock of this machine says 2000-01-16",
@@ -224,20 +224,20 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 				certificate(sign(ca, us, time.Hour, month), trust),
 				"the clock of this machine says 2000-01-16",
 			},
-			"no chain":      {&protocol.Certificate{Trust: told(trust)}, "0 parts"},
-			"endless chain": {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 parts"},
+			"no chain":      {&protocol.Certificate{Trust: told(trust)}, "0 certificates"},
+			"endless chain": {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 certificates"},
 			"rubbish": {
 				&protocol.Certificate{Chain: [][]byte{[]byte("rubbish")}, Trust: told(trust)},
 				"certificate:",
 			},
 			"foreign, no trust": {
 				&protocol.Certificate{Chain: [][]byte{sign(stranger, us, 0, month)}},
-				"no authority",
+				"not signed by an authority",
 			},
 			"no authority": {certificate(sign(ca, us, 0, month), identity.Trust{}), "no certificate authority"},
 			"trust in an agent": {
 				certificate(sign(ca, us, 0, month), identity.Trust{Authorities: h.force.chain}),
-				"is no certificate authority",
+				"is not a certificate authority",
 			},
 		} {
 			h.Accept(c.answer)

@@ -187,7 +187,7 @@ func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
 			case <-ctx.Done():
 				return
 			case <-late.C:
-				r.log.Warn("a run of this check that was called off does not end", "check", c.spec.GetName())
+				r.log.Warn("a canceled run of this check does not end", "check", c.spec.GetName())
 				r.follow(ctx, c, run, wait)
 				return
 			}

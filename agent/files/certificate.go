@@ -145,7 +145,7 @@ func (m *Manager) stillThere(now onDisk, last memory, err error) error {
 		return err
 	}
 	if !m.deps.Now().Before(last.Issued.Ends) {
-		return fmt.Errorf("it has ended, and there is no other one: %w", err)
+		return fmt.Errorf("it has expired, and was not renewed: %w", err)
 	}
 	return fmt.Errorf("it is not renewed: %w", err)
 }
@@ -223,7 +223,7 @@ func (o *order) taken(f *protocol.File, now ...time.Time) (text pairText, i issu
 	}
 	leaf, err := leafFor(o.answer.GetChain(), o.key)
 	if err == nil && !namesAre(leaf, f.GetCertificate().GetNames()) {
-		err = errors.New("it does not name what was ordered")
+		err = errors.New("its names are not those of the request")
 	}
 	valid := func(at time.Time) bool { return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter) }
 	if err == nil && !slices.ContainsFunc(now, valid) {
@@ -231,7 +231,7 @@ func (o *order) taken(f *protocol.File, now ...time.Time) (text pairText, i issu
 			leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
-		return text, i, fmt.Errorf("the certificate that came: %w", err)
+		return text, i, fmt.Errorf("the issued certificate: %w", err)
 	}
 	i = issued{
 		Chain: printOf(o.answer.GetChain()), From: o.answer.GetIssued().AsTime().Round(0),

@@ -149,7 +149,7 @@ func (m *Manager) ask(ctx context.Context, what *protocol.AgentMessage) error {
 	case m.asks <- what:
 		return nil
 	case <-late.C:
-		return errors.New("no coordinator can be asked")
+		return errors.New("no coordinator is connected")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -198,7 +198,7 @@ func (m *Manager) failed(f *protocol.File, why error) time.Duration {
 	}
 	wait := min(maxRetry, retryFirst<<min(t.failures, 10))
 	if t.why != why.Error() {
-		m.deps.Logger.Warn("file is not as it is wanted", "path", f.GetPath(), "why", why.Error(), "again", wait.String())
+		m.deps.Logger.Warn("file is not in its wanted state", "path", f.GetPath(), "why", why.Error(), "again", wait.String())
 	}
 	t.failures, t.at, t.why = t.failures+1, time.Now().Add(wait), why.Error()
 	m.tries[f.GetPath()] = t

@@ -58,11 +58,11 @@ func lstat(root *os.Root, name string) (found, error) {
 		return found{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return found{}, fmt.Errorf("there is something that is no file: %s", info.Mode().Type())
+		return found{}, fmt.Errorf("it is not a regular file: %s", info.Mode().Type())
 	}
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return found{}, errors.New("the system does not say whose it is")
+		return found{}, errors.New("its owner is unknown")
 	}
 	return found{
 		stamp: stamp{s.Ino, uint64(s.Size), s.Ctim, s.Mtim},
@@ -80,7 +80,7 @@ func openFile(root *os.Root, name string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("there is something that is no file: %s", info.Mode().Type())
+		err = fmt.Errorf("it is not a regular file: %s", info.Mode().Type())
 	}
 	if err != nil {
 		_ = f.Close()

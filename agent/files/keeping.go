@@ -75,7 +75,7 @@ const (
 type Manager struct {
 	cfg   Config
 	deps  Deps
-	path  string // signals a change of the state
+	path  string // of the state file
 	asks  chan *protocol.AgentMessage
 	wake  chan struct{}
 	piece chan *protocol.FilePiece
@@ -226,7 +226,7 @@ func (m *Manager) Piece(p *protocol.FilePiece) {
 	}
 	select {
 	case m.piece <- p:
-	default: // no signal is pending
+	default: // an earlier piece was not taken yet; this one is requested again
 	}
 }
 

@@ -144,7 +144,7 @@ func (p pair) read() (text pairText, l *leaf, err error) {
 	}
 	signer, ok := parsed.(crypto.Signer)
 	if !ok {
-		return text, nil, errors.New("the key signs nothing")
+		return text, nil, errors.New("the key cannot sign")
 	}
 	if _, err := leafFor(chain, signer); err != nil {
 		return text, nil, err

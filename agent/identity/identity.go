@@ -51,11 +51,11 @@ func Host(shard string, role Role) string { return string(role) + "." + shard + 
 func (i Identity) Validate() error {
 	switch {
 	case !IsName(i.Shard):
-		return fmt.Errorf("identity: shard %q is no name", i.Shard)
+		return fmt.Errorf("identity: shard %q is not a name", i.Shard)
 	case i.Role != Agent && i.Role != Coordinator:
 		return fmt.Errorf("identity: role %q: agent or coordinator", i.Role)
 	case !IsName(i.Name):
-		return fmt.Errorf("identity: %s %q is no name", i.Role, i.Name)
+		return fmt.Errorf("identity: %s %q is not a name", i.Role, i.Name)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func NewRequest(key *ecdsa.PrivateKey) ([]byte, error) {
 // which proves that the requester has it.
 func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
 	if len(der) > maxRequest {
-		return nil, fmt.Errorf("certificate request has %d bytes, at most %d can be", len(der), maxRequest)
+		return nil, fmt.Errorf("certificate request has %d bytes: at most %d are allowed", len(der), maxRequest)
 	}
 	r, err := x509.ParseCertificateRequest(der)
 	if err != nil {

@@ -78,7 +78,7 @@ func (t Trust) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, host stri
 	at time.Time,
 ) (ways [][]*x509.Certificate, err error) {
 	if len(chain) == 0 {
-		return nil, errors.New("no certificate was shown")
+		return nil, errors.New("the peer sent no certificate")
 	}
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
@@ -112,10 +112,10 @@ func (t Trust) PEM() []byte {
 func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	t := Trust{Issuer: issuer}
 	if len(authorities) == 0 {
-		return t, errors.New("no certificate authority to believe")
+		return t, errors.New("no certificate authority to trust")
 	}
 	if len(authorities) > maxAuthorities {
-		return t, fmt.Errorf("%d certificate authorities, at most %d can be", len(authorities), maxAuthorities)
+		return t, fmt.Errorf("%d certificate authorities: at most %d are allowed", len(authorities), maxAuthorities)
 	}
 	for _, der := range authorities {
 		c, err := x509.ParseCertificate(der)
@@ -123,7 +123,7 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 			return t, fmt.Errorf("certificate authority: %w", err)
 		}
 		if !c.IsCA || !c.BasicConstraintsValid {
-			return t, fmt.Errorf("certificate of %s is no certificate authority's", c.Subject)
+			return t, fmt.Errorf("certificate of %s is not a certificate authority's", c.Subject)
 		}
 		t.Authorities = append(t.Authorities, c)
 	}
@@ -133,7 +133,7 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 // ReadChain reads a certificate in wire format, with its intermediate certificates.
 func ReadChain(ders [][]byte) ([]*x509.Certificate, error) {
 	if len(ders) == 0 || len(ders) > maxChain {
-		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), maxChain)
+		return nil, fmt.Errorf("a chain of %d certificates: 1 to %d are allowed", len(ders), maxChain)
 	}
 	chain := make([]*x509.Certificate, len(ders))
 	for i, der := range ders {

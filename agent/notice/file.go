@@ -71,7 +71,7 @@ func (s file) look(context.Context) (*sighting, error) {
 	if w.In != "" {
 		in, err := time.ParseDuration(w.In)
 		if err != nil || in < 0 {
-			return nil, fmt.Errorf("read %s: in: %q is no duration like 2m", s.path, w.In)
+			return nil, fmt.Errorf("read %s: in: %q is not a duration like 2m", s.path, w.In)
 		}
 		found.left, found.timed = time.Until(info.ModTime().Add(in)), true
 		found.id += "\x00" + info.ModTime().String()
@@ -79,7 +79,7 @@ func (s file) look(context.Context) (*sighting, error) {
 	if w.At != "" {
 		at, err := time.Parse(time.RFC3339, w.At)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: at: %q is no time like 2006-01-02T15:04:05Z", s.path, w.At)
+			return nil, fmt.Errorf("read %s: at: %q is not a time like 2006-01-02T15:04:05Z", s.path, w.At)
 		}
 		found.left, found.timed = time.Until(at), true
 	}

@@ -80,7 +80,7 @@ func unexpected(method, path string, status int) error {
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
 	if err == nil && len(data) > maxAnswer {
-		err = errors.New("more than 64 KiB: that is no notice")
+		err = errors.New("more than 64 KiB: that is not a notice")
 	}
 	return data, err
 }

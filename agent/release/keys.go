@@ -85,7 +85,7 @@ func Peek(signed string) (Statement, error) {
 	_, err := note.Open([]byte(signed), note.VerifierList())
 	var unverified *note.UnverifiedNoteError
 	if !errors.As(err, &unverified) {
-		return Statement{}, fmt.Errorf("this is no signed statement: %w", err)
+		return Statement{}, fmt.Errorf("this is not a signed statement: %w", err)
 	}
 	return parse(unverified.Note.Text)
 }
@@ -102,7 +102,7 @@ func Sign(s Statement, private string) (string, error) {
 	}
 	signer, err := note.NewSigner(strings.TrimSpace(private))
 	if err != nil {
-		return "", errors.New("this is no private release key, as leasehold upgrade key writes it")
+		return "", errors.New("this is not a private release key, as leasehold upgrade key writes it")
 	}
 	signed, err := note.Sign(&note.Note{Text: s.text()}, signer)
 	return string(signed), err

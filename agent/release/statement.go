@@ -54,7 +54,7 @@ func (s Statement) Validate() error {
 func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 
 // errNoStatement means that something else was signed.
-var errNoStatement = errors.New("the signed text is no statement about an agent that this version understands")
+var errNoStatement = errors.New("the signed text is not a statement about an agent that this version understands")
 
 // parse reads a statement. It accepts only the exact text that text makes.
 func parse(signed string) (Statement, error) {

@@ -31,8 +31,15 @@ func TestNoFormOfAValueIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var unescaped strings.Builder
+		enc := json.NewEncoder(&unescaped)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(value); err != nil {
+			t.Fatal(err)
+		}
 		for what, form := range map[string]string{
-			"plain": value, "hex": hex.EncodeToString([]byte(value)), "HEX": fmt.Sprintf("%X", value),
+			"JSON of other programs": unescaped.String()[1 : unescaped.Len()-2], // without quotes and line end
+			"plain":                  value, "hex": hex.EncodeToString([]byte(value)), "HEX": fmt.Sprintf("%X", value),
 			"base64":          base64.RawStdEncoding.EncodeToString([]byte(value))[:len(value)*8/6],
 			"base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(value))[:len(value)*8/6],
 			"URL":             url.QueryEscape(value), "JSON": string(quoted[1 : len(quoted)-1]),

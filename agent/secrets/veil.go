@@ -63,8 +63,13 @@ func (v *veil) add(name, value string) {
 	}
 	put(url.QueryEscape(value), Shortest)
 	put(url.PathEscape(value), Shortest)
-	if quoted, err := json.Marshal(value); err == nil {
-		put(string(quoted[1:len(quoted)-1]), Shortest)
+	for _, html := range []bool{true, false} { // only Go escapes < > & by default
+		var quoted strings.Builder
+		enc := json.NewEncoder(&quoted)
+		enc.SetEscapeHTML(html)
+		if enc.Encode(value) == nil {
+			put(quoted.String()[1:quoted.Len()-2], Shortest) // without quotes and line end
+		}
 	}
 	if lines := strings.Split(value, "\n"); len(lines) > 1 {
 		for _, line := range lines {

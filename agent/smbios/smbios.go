@@ -59,7 +59,7 @@ func Document(path string) ([]byte, error) {
 	}
 	document, err := base64.StdEncoding.DecodeString(found[0])
 	if err != nil {
-		return nil, fmt.Errorf("the bootstrap document in the SMBIOS tables is no base64: %w", err)
+		return nil, fmt.Errorf("the bootstrap document in the SMBIOS tables is not base64: %w", err)
 	}
 	return document, nil
 }

@@ -65,7 +65,7 @@ func TestDocument(t *testing.T) {
 		t.TempDir():                                                   "is a directory",
 		write(structure(11, 5, "Vendor")):                             "0 bootstrap documents among 1 OEM strings",
 		write(structure(11, 5, ours, ours)):                           "2 bootstrap documents",
-		write(structure(11, 5, provider.SMBIOSBootstrap+"no base64")): "is no base64",
+		write(structure(11, 5, provider.SMBIOSBootstrap+"no base64")): "is not base64",
 		write([]byte{11, 0, 0, 0}):                                    "has the length 0",
 		write(structure(11, 5, strings.Repeat("x", maxTables))):       "more than",
 	} {

@@ -35,7 +35,7 @@ func (m *Manager) fetch(ctx context.Context, st release.Statement, path string, 
 	}
 	config := m.deps.TLS()
 	if config == nil {
-		return errors.New("this machine has no certificate authority to know the coordinators by")
+		return errors.New("this machine has no certificate authority to authenticate the coordinators with")
 	}
 	if len(addresses) == 0 {
 		return errors.New("no coordinator serves it: run one with --downloads")
@@ -109,7 +109,7 @@ func (m *Manager) fetchFrom(ctx context.Context, t http.RoundTripper, url, targe
 	case n != st.Size:
 		err = fmt.Errorf("sent %d bytes, and %d were signed", n, st.Size)
 	case hex.EncodeToString(sum.Sum(nil)) != st.SHA256:
-		err = errors.New("serves another program than the signed one")
+		err = errors.New("serves a program other than the signed one")
 	default:
 		err = f.Sync()
 	}

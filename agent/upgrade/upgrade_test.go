@@ -171,7 +171,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 		"tampered": {
 			statement: func(b *bench) string { return b.statement("v1.1.0", program) },
 			served:    strings.Replace(program, "0", "1", 1), result: Failed,
-			why: "serves another program than the signed one",
+			why: "serves a program other than the signed one",
 		},
 		"truncated": {
 			statement: func(b *bench) string { return b.statement("v1.1.0", program) },

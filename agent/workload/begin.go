@@ -41,6 +41,9 @@ func (c Config) environment(vars map[string]string) []string {
 		"LEASEHOLD_INSTANCE="+c.Instance,
 		"LEASEHOLD_GROUP="+c.Group,
 		"LEASEHOLD_NAME="+cmp.Or(c.Facts["name"], c.Instance),
-		provider.EnvMachine+"="+c.Shard+"/"+c.Instance,
+		c.mark(),
 	)
 }
+
+// mark is the variable that every process of this machine's workload has.
+func (c Config) mark() string { return provider.EnvMachine + "=" + c.Shard + "/" + c.Instance }

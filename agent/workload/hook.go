@@ -190,10 +190,10 @@ func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 		h.log.Info("drain hook of an earlier agent adopted", "token", d.Token, "pid", old.PID)
 		p = &process{record: old.record}
 	case known && old.PID == 0:
-		h.log.Warn("drain hook may run: its agent ended as it started it", "token", d.Token)
+		h.log.Warn("drain hook may run: its agent ended while it was starting it", "token", d.Token)
 		return past(ctx, d.left(old.Begun))
 	case known:
-		h.log.Warn("drain hook ended", "token", d.Token, "why", "it ended while no agent was there to see how")
+		h.log.Warn("drain hook ended", "token", d.Token, "why", "it ended while no agent was running")
 		return true
 	case len(d.Run) == 0:
 		h.log.Info("drain has no hook", "token", d.Token)

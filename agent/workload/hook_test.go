@@ -157,7 +157,7 @@ func TestEndOfTheHookIsReported(t *testing.T) {
 	next.Want(d)
 	next.ends("d1")
 	if log := next.log.String(); strings.Contains(log, "drain hook started") ||
-		strings.Contains(log, "no agent was there") {
+		strings.Contains(log, "no agent was running") {
 		t.Errorf("next agent says\n%s", log)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,18 +62,33 @@ func groupLives(group int) bool {
 	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
 		return false
 	}
+	lives, err := anyOf(group, func(int) bool { return true })
+	return lives || err != nil
+}
+
+// groupHas reports whether a process that runs in the group was started with this variable.
+func groupHas(group int, variable string) bool {
+	has, err := anyOf(group, func(pid int) bool {
+		environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		return err == nil && slices.Contains(strings.Split(string(environ), "\x00"), variable)
+	})
+	return has && err == nil
+}
+
+// anyOf reports whether any process that runs in the group is as asked.
+func anyOf(group int, is func(pid int) bool) (bool, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return true
+		return false, err
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		if s, err := readStat(pid); err == nil && s.group == group && s.state != "Z" && s.state != "X" {
-			return true
+		if s, err := readStat(pid); err == nil && s.group == group && s.state != "Z" && s.state != "X" && is(pid) {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }

@@ -272,9 +272,24 @@ func (r *Runner) Reload() error {
 	return nil
 }
 
+// endLeft kills what is left of a workload whose first process ended while no agent ran. Only a
+// process with this machine's mark proves that the group is still the workload's.
+func (r *Runner) endLeft(old record) {
+	if old.Exit != nil || old.Kernel != kernelBoot() || !groupHas(old.PID, r.cfg.mark()) {
+		return
+	}
+	r.log.Warn("processes that the workload left are killed", "pid", old.PID)
+	if err := signalGroup(old.PID, syscall.SIGKILL); err != nil {
+		r.log.Warn("processes of the workload were left", "error", err, "pid", old.PID)
+	}
+}
+
 // takeUp reports whether the record makes a start unnecessary.
 func (r *Runner) takeUp(old record) bool {
 	runs := old.runs()
+	if !runs {
+		r.endLeft(old)
+	}
 	if old.Boot != r.cfg.Boot {
 		if runs {
 			// It is left over from the machine's former boot; a new one would run beside it.
@@ -291,7 +306,7 @@ func (r *Runner) takeUp(old record) bool {
 		r.log.Info("workload of an earlier agent adopted", "pid", old.PID)
 		r.watch(&process{record: old})
 	default:
-		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"})
+		old.Exit = r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was running"})
 		r.records.put(&old)
 		r.end(old.Exit)
 	}
@@ -388,7 +403,7 @@ func (p *process) result() *Exit {
 			return exitOfStatus(status)
 		}
 	}
-	return &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
+	return &Exit{Code: -1, Why: "ended; its exit code is unknown, since an earlier agent had started it"}
 }
 
 func exitOf(s *os.ProcessState) *Exit {

@@ -240,6 +240,40 @@ func TestTheEndOfWhatThisProcessStartedIsKnown(t *testing.T) {
 	}
 }
 
+// Where the workload's first process ends while no agent runs, the next agent ends the rest of it,
+// whether it is to run the workload or to stop it: nothing else would, and a workload that is
+// started later would run beside it.
+//
+// proves DET-18, SAFE-9
+func TestWhatTheWorkloadLeftWhileNoAgentRanIsEnded(t *testing.T) {
+	for name, next := range map[string]func(r runnerTest){
+		"started": func(r runnerTest) { r.start() },
+		"stopped": func(r runnerTest) { r.Stop(r.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := begin(t, "family", nil)
+			first.start()
+			first.says("ready")
+			first.says("child ")
+			var child int
+			_, number, _ := strings.Cut(first.output(), "child ")
+			if _, err := fmt.Sscanf(number, "%d", &child); err != nil {
+				t.Fatalf("output %q: %v", first.output(), err)
+			}
+			pid := first.State().PID
+			first.Release()
+			kill(t, pid)
+			first.eventually("the first process ends", func() bool { return !lives(pid) })
+			if !lives(child) {
+				t.Fatal("its child has ended too")
+			}
+			second := again(t, first.cfg)
+			next(second)
+			second.eventually("its child ends", func() bool { return !lives(child) })
+		})
+	}
+}
+
 func TestTakenUpAgainAndStopped(t *testing.T) {
 	first := begin(t, "orderly", nil)
 	first.start()

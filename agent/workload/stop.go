@@ -121,8 +121,11 @@ func (r *Runner) resume() bool {
 		r.setUnread(err)
 		return false
 	}
-	if known && old.runs() {
+	switch {
+	case known && old.runs():
 		r.watch(&process{record: old})
+	case known:
+		r.endLeft(old)
 	}
 	return true
 }

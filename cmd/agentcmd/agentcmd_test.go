@@ -46,7 +46,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 		"bad CA": {
 			Cmd{Bootstrap: write("tls",
 				strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))},
-			"bootstrap document: ca: no certificate authority to believe",
+			"bootstrap document: ca: no certificate authority to trust",
 		},
 		"state dir": {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "create state directory"},
 		"source name": {

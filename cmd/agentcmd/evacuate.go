@@ -39,7 +39,7 @@ func (c *Evacuate) Run(out io.Writer) error {
 	}
 	memory, err := os.ReadFile(filepath.Join(dir, "agent.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is no state directory: no agent has ever run with it, or its machine was removed", dir)
+		return fmt.Errorf("%s is not a state directory: no agent has ever run with it, or its machine was removed", dir)
 	}
 	var agent struct{ Instance string }
 	if err != nil {

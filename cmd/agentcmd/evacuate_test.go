@@ -18,7 +18,7 @@ func TestEvacuateSaysWhatComesOfIt(t *testing.T) {
 	dir := t.TempDir()
 	var told strings.Builder
 	err := (&Evacuate{StateDir: dir}).Run(&told)
-	if err == nil || !strings.Contains(err.Error(), "no state directory") || told.String() != "" {
+	if err == nil || !strings.Contains(err.Error(), "not a state directory") || told.String() != "" {
 		t.Errorf("where no agent has run: told %q, %v", told.String(), err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "agent.json"), []byte(`{"instance":"web-0-a"}`), 0o600); err != nil {

@@ -48,11 +48,11 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		}, "is not the key of ca.crt", "put the key"},
 		"no PEM": {func(t *testing.T, dir string) {
 			must(t, os.WriteFile(dir+"/agents/ca.crt", []byte("{}"), 0o600))
-		}, "no certificate authority to believe", "PEM"},
+		}, "no certificate authority to trust", "PEM"},
 		"one authority": {oneAuthority, "are one authority", "--only agents"},
 		"no authority's": {
 			func(t *testing.T, dir string) { notAuthority(t, dir) },
-			"is no certificate authority's", "PEM",
+			"is not a certificate authority's", "PEM",
 		},
 		"allows clients only": {
 			func(t *testing.T, dir string) { forClients(t, dir) }, "would not be believed",
