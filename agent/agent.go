@@ -80,6 +80,8 @@ type Agent struct {
 	beats       chan struct{} // the loop receives from it, as a sign of life
 	news        chan struct{} // something only the loop knows has to be reported
 	started     time.Time
+	startedAt   time.Duration // the uptime then
+	asleep      time.Duration // how long the machine has slept since
 	events      chan session.Event
 	over        chan struct{} // closed when the loop no longer reads events
 	streams     map[session.Stream]*stream
@@ -192,6 +194,7 @@ func (a *Agent) Working(ctx context.Context) bool {
 // version is to be tried, and leaves the workload running.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
+	a.startedAt = a.deps.Uptime()
 	memory, assignment, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
 	if err != nil {
 		// This is not fatal: a replica sends the epoch, and the bootstrap document has addresses.
@@ -296,6 +299,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		if a.powerOff(background) {
 			return ErrPoweredOff
 		}
+		a.noteSleep()
 		now := time.Now()
 		orders := a.session.Step(now, ev)
 		look := a.guard(background, now)

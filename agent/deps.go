@@ -109,7 +109,8 @@ type Deps struct {
 	Fence       Fence
 	// Secrets are the secrets of the workload, the hook and the checks; nil: there are none.
 	Secrets *secrets.Holder
-	// Uptime is a clock that continues while the agent is down; nil: the kernel's.
+	// Uptime is a clock that continues while the agent is down or the machine sleeps; nil: the
+	// kernel's.
 	Uptime func() time.Duration
 	Checks Checks
 	// Files keeps the group's files; nil: the agent keeps none.

@@ -93,7 +93,11 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	case !a.fenced:
 		a.fenced = true
 		a.log.Warn("lease could not be renewed", "on_lease_lost", act, "left", renewed.Add(ttl).Sub(now).String())
-		a.fence(background, renewed.Add(ttl), kill)
+		ends := renewed.Add(ttl)
+		if act == fenceRun && now.After(kill) {
+			ends = now.Add(ttl / 3) // the agent was away or stood still; late is better than never
+		}
+		a.fence(background, ends, kill)
 	}
 	if act == fencePowerOff && now.Before(a.offBy) {
 		return a.offBy
@@ -163,6 +167,16 @@ func (a *Agent) unfence(why string) {
 // must have ended, if it must.
 func (a *Agent) setTarget(by time.Time) {
 	a.keeper.want(target{run: a.mayRun && !a.stopped, restart: a.restartNow(), by: by})
+}
+
+// noteSleep tells the session if the machine has slept. Times are compared by the monotonic clock,
+// which stands still meanwhile.
+func (a *Agent) noteSleep() {
+	asleep := a.deps.Uptime() - a.startedAt - time.Since(a.started)
+	if asleep > a.asleep {
+		a.session.Slept(asleep - a.asleep)
+		a.asleep = asleep
+	}
 }
 
 // stampLease records the lease for a restarted agent. It writes once per renewal and does not sync:

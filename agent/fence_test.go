@@ -331,6 +331,37 @@ func TestMachineThatCannotBePoweredOffStaysStopped(t *testing.T) {
 	})
 }
 
+// A machine that sleeps loses its lease, though its monotonic clock stands still.
+//
+// proves SAFE-9
+func TestAMachineThatSleptHasLostItsLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		slept time.Duration
+		runs  bool
+	}{
+		"longer than its lease": {time.Hour, false},
+		"for a moment":          {time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fenced(t, "stop", 0, nil, func(t *testing.T, r *running) {
+				r.cutOff()
+				r.machine.mu.Lock()
+				r.machine.slept = c.slept
+				r.machine.mu.Unlock()
+				pass(interval)
+				stops := 1
+				if c.runs {
+					stops = 0
+				}
+				r.machine.is(t, "awake again", c.runs, 1, stops)
+				r.shard.replicas["a"].start()
+				pass(maxReconnect)
+				r.machine.is(t, "accepted again", true, 1+stops, stops)
+			})
+		})
+	}
+}
+
 // proves SAFE-9
 func TestCommandForALostLease(t *testing.T) {
 	fenced(t, "run", 0, func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} },
@@ -360,6 +391,29 @@ func TestCommandForALostLease(t *testing.T) {
 				t.Errorf("lost a second time, and ran %v", ran)
 			}
 		})
+}
+
+// An agent that was away, or asleep, until its lease had ended runs the command late: nothing else
+// ends what runs.
+//
+// proves SAFE-9
+func TestCommandForALeaseThatWasLostMeanwhile(t *testing.T) {
+	run := func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} }
+	fenced(t, "run", 0, run, func(t *testing.T, r *running) {
+		r.power.ends = false
+		r.cutOff()
+		r.machine.mu.Lock()
+		r.machine.slept = time.Hour
+		r.machine.mu.Unlock()
+		pass(interval)
+		if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 0 {
+			t.Errorf("ran %v, killed %v", ran, killed)
+		}
+		pass(leaseTTL)
+		if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 1 {
+			t.Errorf("ran %v, killed %v", ran, killed)
+		}
+	})
 }
 
 // Until it holds a lease an agent starts nothing, and where none was ever known in this boot it

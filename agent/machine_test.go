@@ -38,6 +38,7 @@ type machine struct {
 	starts  int
 	stops   int
 	ended   time.Time // when it was last stopped
+	slept   time.Duration
 	kept    bool
 	// unrecorded: the disk has no record of what was started
 	unrecorded bool

@@ -34,7 +34,7 @@ func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 			}
 		}
 		r.shard.act("a", script{})
-		pass(maxReconnect)
+		pass(maxReconnect + time.Second) // a second for the workload to start
 		if s := r.machine.State(); !s.Running || r.machine.starts != 2 {
 			t.Errorf("adopted, but the workload was not started again: %+v", s)
 		}

@@ -349,7 +349,12 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 		Certificate: counting{papers, s}, Logger: log,
 		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power,
 		Secrets: m.hidden, Files: m.files,
-		Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Crash: m.crash,
+		Uptime: func() time.Duration {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return time.Since(began) + m.slept
+		},
+		Dial: s.dial, Crash: m.crash,
 		Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {

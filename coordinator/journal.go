@@ -87,10 +87,11 @@ func (j *journal) write(ctx context.Context, e store.JournalEntry) {
 
 func (j *journal) leaseNow(ctx context.Context) (store.LeaseID, error) {
 	j.mu.Lock()
-	known, until := j.lease.ID, j.until
+	lease, until := j.lease, j.until
 	j.mu.Unlock()
-	if known != 0 && time.Now().Before(until) {
-		return known, nil
+	// A lease of before events_kept grew is too short: gone notes would end before they may (SAFE-15).
+	if lease.ID != 0 && time.Now().Before(until) && lease.TTL >= j.lasts() {
+		return lease.ID, nil
 	}
 	// Not under the lock: a caller waits for etcd only as long as its own call takes. A lease that
 	// is granted twice does no harm.

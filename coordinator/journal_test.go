@@ -77,6 +77,41 @@ func TestEntriesGoWhenTheyAreOld(t *testing.T) {
 	})
 }
 
+// What is written after events_kept has grown is kept for the new time, although the lease that was
+// granted before would still take it.
+//
+// proves REC-15, SAFE-15
+func TestEntriesAreKeptForTheTimeThatAppliesWhenTheyAreWritten(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(4 * time.Hour) })
+		w.start("one")
+		w.leads(time.Second, "one")
+		w.apply(w.group("web", 1))
+		first := w.up(1)[0]
+		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(7 * 24 * time.Hour) })
+		w.pass(time.Second)
+		changed := time.Now()
+		w.provider.Crash(first, "exit 1")
+		w.until(time.Minute, "it is replaced", func() bool { return w.settled(1) && w.ids()[0] != first })
+		written := func() (entries, notes int) {
+			for _, e := range w.journal() {
+				if e.Record.At.After(changed) {
+					entries++
+				}
+			}
+			return entries, len(w.list(w.keys.Of(store.KindGone)))
+		}
+		entries, notes := written()
+		if entries < 3 || notes == 0 {
+			t.Fatalf("%d entries and %d notes are written", entries, notes)
+		}
+		w.pass(6 * time.Hour)
+		if now, left := written(); now < entries || left < notes {
+			t.Errorf("of %d entries and %d gone notes, %d and %d are left after six hours", entries, notes, now, left)
+		}
+	})
+}
+
 // A new leader that finds many in trouble tells of all of them at once: else what it has to do
 // would wait for as many answers of etcd.
 //

@@ -19,7 +19,7 @@ const (
 	// Quota: the account may not have more of this. It was not made, and no other machine of the
 	// provider will be until the quota is raised or something is removed.
 	Quota Kind = "quota"
-	// Credentials: the provider refuses who asks. Nothing was done, and nothing will be until
+	// Credentials: the provider refuses the caller. Nothing was done, and nothing will be until
 	// the credentials are mended.
 	Credentials Kind = "credentials"
 	// Invalid: the template is wrong, and repeating the call does not help.

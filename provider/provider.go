@@ -55,7 +55,7 @@ type Console interface {
 	Console(ctx context.Context, shard, instance string) (tail []byte, err error)
 }
 
-// ConsoleTail is how much of a machine's console output is kept of it.
+// ConsoleTail is how many bytes of a machine's console output are kept.
 const ConsoleTail = 64 << 10
 
 // Capabilities are what a provider can do, and how.
@@ -99,8 +99,8 @@ type Template struct {
 	Settings      map[string]any    // as Capabilities.Settings describes them
 }
 
-// CreateRequest is everything needed to make a machine. Two requests for one instance are equal but
-// for the call, the join token, the coordinators' addresses, their agents and the certificate
+// CreateRequest is everything needed to make a machine. Two requests for one instance differ only
+// in the call, the join token, the coordinators' addresses, their agents and the certificate
 // authority. After an error that says that there was no room or no quota, the next one may name
 // another zone, and no Spot machine.
 type CreateRequest struct {

@@ -17,15 +17,14 @@ architectures=${ARCHITECTURES:-amd64 arm64}
 tool() { go tool -modfile=scripts/tools/package/go.mod "$@"; }
 
 # number is the version as packages have it, in which no hyphen may be: v1.2.3-4-gabc, four commits after a release,
-# is later than 1.2.3. A commit without a release before it is earlier than all.
+# is later than 1.2.3, and v1.2.3-rc1 is earlier. A commit without a release before it is earlier than all.
 number() {
-	local rest
-	case "$1" in
-	v[0-9]*.[0-9]*.[0-9]*-[0-9]*-g*)
-		rest=${1#v}
-		echo "${rest%%-*}+${rest#*-}" | tr - .
-		;;
-	v[0-9]*.[0-9]*.[0-9]*) echo "${1#v}" | sed 's/-/~/' | tr - . ;;
+	local tag=$1 commits=
+	if [[ $tag =~ ^(v.*)-([0-9]+-g.*)$ ]]; then
+		tag=${BASH_REMATCH[1]} commits=+${BASH_REMATCH[2]}
+	fi
+	case "$tag" in
+	v[0-9]*.[0-9]*.[0-9]*) echo "$(echo "${tag#v}" | sed 's/-/~/')$commits" | tr - . ;;
 	*) echo "0.0.0~$(echo "$1" | tr - .)" ;;
 	esac
 }

@@ -26,8 +26,8 @@ var (
 	// ErrConflict: a condition of a transaction did not hold. Nothing was written. The error is
 	// a *ConflictError, which names the keys.
 	ErrConflict = errors.New("conflict")
-	// ErrCompacted: the revision asked for is no longer kept, or was compacted before. Who reads
-	// lists again.
+	// ErrCompacted: the revision asked for is no longer kept, or was compacted before. A reader must
+	// list again.
 	ErrCompacted = errors.New("revision compacted")
 	// ErrLeaseGone: the lease has ended, here or by the caller's own clock. Grant a new one.
 	ErrLeaseGone = errors.New("lease gone")
@@ -218,10 +218,10 @@ type Store interface {
 	// Revoke ends a lease and deletes its keys. A lease that is gone is no error.
 	Revoke(ctx context.Context, id LeaseID) error
 
-	// Compact forgets what was before a revision, which itself can still be read: of everybody,
-	// beyond this shard too. Fails with ErrCompacted if that was done already.
+	// Compact forgets the history before a revision, which itself can still be read: of all keys in
+	// the store, keys of other shards included. Fails with ErrCompacted if that was done already.
 	Compact(ctx context.Context, before Revision) error
 
-	// Vitals asks the store how it is.
+	// Vitals asks the store for its own state.
 	Vitals(ctx context.Context) (Vitals, error)
 }

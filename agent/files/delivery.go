@@ -63,11 +63,10 @@ func (m *Manager) keep(ctx context.Context, f *protocol.File, vars map[string]st
 	if f.GetSecret() {
 		m.deps.Hide(f.GetPath(), content)
 	}
-	if err := m.note(
-		f,
-		func(r *memory) { r.Follow = f.GetOnChange() == "reload" || f.GetOnChange() == "run" },
-	); err != nil {
-		return errors.New(plain(errors.Unwrap(err), m.path))
+	if follows := f.GetOnChange() == "reload" || f.GetOnChange() == "run"; follows || last.Follow {
+		if err := m.note(f, func(r *memory) { r.Follow = follows }); err != nil {
+			return errors.New(plain(errors.Unwrap(err), m.path))
+		}
 	}
 	if err := replace(where, content, wanted, m.deps.At); err != nil {
 		return errors.New(plain(err, path))
@@ -92,6 +91,9 @@ func (m *Manager) learn(f *protocol.File, now found) {
 		m.known[f.GetPath()] = now
 	} else {
 		delete(m.known, f.GetPath())
+	}
+	if last := m.memory.Files[f.GetPath()]; last.Delivered && last.Version == f.GetVersion() {
+		return
 	}
 	if err := m.note(f, func(r *memory) { r.Delivered, r.Version = true, f.GetVersion() }); err != nil {
 		m.deps.Logger.Warn("delivery of a file is not remembered", "path", f.GetPath(), "error", err)
@@ -153,13 +155,14 @@ func (m *Manager) ask(ctx context.Context, what *protocol.AgentMessage) error {
 	}
 }
 
-// note writes to disk what a later run has to know of a file.
+// note writes to disk what a later run has to know of a file. It returns nil only if the disk has
+// it, also if an earlier attempt has failed.
 func (m *Manager) note(f *protocol.File, change func(*memory)) error {
 	m.mu.Lock()
 	was := m.memory.Files[f.GetPath()]
 	now := was
 	change(&now)
-	if now == was {
+	if now == was && !m.unwritten {
 		m.mu.Unlock()
 		return nil
 	}
@@ -167,7 +170,7 @@ func (m *Manager) note(f *protocol.File, change func(*memory)) error {
 	r := m.memory
 	r.Files = maps.Clone(r.Files)
 	m.mu.Unlock()
-	return r.write(m.path)
+	return m.save(r)
 }
 
 // delivered records that a file is as wanted, and that the actions after its change were done.

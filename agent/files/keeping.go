@@ -96,6 +96,9 @@ type Manager struct {
 
 	// Run alone writes memory, with mu held. Run reads it without mu, all others with it.
 	memory remembered
+	// unwritten is set while the state file lacks a change of memory, because the last write failed.
+	// It is used by Run alone.
+	unwritten bool
 
 	// The following fields are used by Run alone.
 	known  map[string]found
@@ -441,7 +444,7 @@ func (m *Manager) pass(ctx context.Context) time.Duration {
 	return max(next, 10*time.Millisecond)
 }
 
-// remember records the configuration in the state file.
+// remember records the configuration in the state file, and what an earlier write did not.
 func (m *Manager) remember(wanted *protocol.Files) {
 	m.mu.Lock()
 	kept := map[string]memory{}
@@ -451,12 +454,20 @@ func (m *Manager) remember(wanted *protocol.Files) {
 	same := m.memory.Config == wanted.GetConfigHash() && maps.Equal(kept, m.memory.Files)
 	m.memory.Config, m.memory.Files = wanted.GetConfigHash(), kept
 	m.mu.Unlock()
-	if same {
+	if same && !m.unwritten {
 		return
 	}
-	if err := m.memory.write(m.path); err != nil {
+	logged := m.unwritten
+	if err := m.save(m.memory); err != nil && !logged {
 		m.deps.Logger.Warn("files that are wanted are not remembered", "error", err)
 	}
+}
+
+// save writes the state file. After a failure each pass tries again.
+func (m *Manager) save(r remembered) error {
+	err := r.write(m.path)
+	m.unwritten = err != nil
+	return err
 }
 
 func signal(c chan struct{}) {

@@ -243,6 +243,69 @@ func TestWhatFollowsAChange(t *testing.T) {
 	})
 }
 
+// A change is recorded before the file is replaced, also if the state file could not be written at
+// the first attempt: otherwise an agent that dies in between leaves the workload with the old file.
+//
+// proves FILE-3
+func TestAChangeIsRecordedBeforeTheFileIsReplacedThoughTheDiskFailed(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		reload := func(f *protocol.File) { f.OnChange = "reload" }
+		m.want("c1", m.file("${dir}/a", "one", reload))
+		state := filepath.Join(m.cfg.StateDir, "files.json")
+		must(t, os.Remove(state))
+		must(t, os.Mkdir(state, 0o700)) // nothing can be renamed to it
+		two := m.file("${dir}/a", "two", reload)
+		m.want("c2", two)
+		<-time.After(2 * maxRetry)
+		synctest.Wait()
+		if m.on("a") != "one" {
+			t.Errorf("a is %q, and what follows is not recorded", m.on("a"))
+		}
+		must(t, os.Remove(state))
+		recorded := ""
+		m.steps(func(step string) error {
+			if step == "rename" {
+				data, err := os.ReadFile(state)
+				recorded = string(data)
+				return err
+			}
+			return nil
+		})
+		<-time.After(2 * maxRetry)
+		synctest.Wait()
+		if m.on("a") != "two" || !strings.Contains(recorded, `"follow":true`) {
+			t.Errorf("a is %q, recorded was %q", m.on("a"), recorded)
+		}
+		if m.reloads != 2 {
+			t.Errorf("%d reloads", m.reloads)
+		}
+	})
+}
+
+// The state file has what is known of the files as soon as the disk allows it.
+//
+// proves FILE-1
+func TestADeliveryIsRememberedOnceTheDiskAllowsIt(t *testing.T) {
+	inBubble(t, func(m *machine) {
+		state := filepath.Join(m.cfg.StateDir, "files.json")
+		must(t, os.Mkdir(state, 0o700))
+		m.want("c1", m.file("${dir}/a", "one", nil))
+		<-time.After(time.Minute)
+		if m.on("a") != "one" || !m.Settled("c1") {
+			t.Fatalf("a is %q", m.on("a"))
+		}
+		must(t, os.Remove(state))
+		<-time.After(2 * checkEvery)
+		synctest.Wait()
+		m.stop()
+		m.start()
+		m.Expect(true)
+		if why := m.Missing(); why != "" {
+			t.Error(why)
+		}
+	})
+}
+
 // An agent that starts without a coordinator lets the workload start if its files are there.
 //
 // proves FILE-1

@@ -14,8 +14,9 @@ import (
 // file is a notice that an operator, or a script that watches another source, writes on the
 // machine.
 type file struct {
-	path string
-	kind string
+	path     string
+	kind     string
+	instance string
 }
 
 func (file) slowAtFirst() bool { return false }
@@ -26,6 +27,9 @@ type written struct {
 	Why  string `json:"why"`
 	In   string `json:"in"` // a duration, from when the file was written
 	At   string `json:"at"` // RFC 3339
+	// Instance is the instance that the file is for; "": the one that the machine is. A machine may
+	// become another instance, whose agent uses the same directory.
+	Instance string `json:"instance"`
 }
 
 func (s file) look(context.Context) (*sighting, error) {
@@ -53,6 +57,9 @@ func (s file) look(context.Context) (*sighting, error) {
 	w, err := parse(strings.TrimSpace(string(data)))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.path, err)
+	}
+	if w.Instance != "" && s.instance != "" && w.Instance != s.instance {
+		return nil, nil
 	}
 	found := &sighting{id: string(data), kind: w.Kind, why: w.Why}
 	if found.kind == "" {

@@ -47,6 +47,7 @@ type Spec struct {
 	File     string `json:"file,omitempty"`     // path of source file
 	Endpoint string `json:"endpoint,omitempty"` // instead of the cloud's own address, such as http://127.0.0.1:8080
 	Kind     string `json:"kind,omitempty"`     // kind of a notice file that names none; empty: "notice"
+	Instance string `json:"instance,omitempty"` // a notice file that names another instance is no notice
 }
 
 // Config is valid as its zero value.
@@ -268,7 +269,7 @@ func newSource(spec Spec, client *http.Client) (source, error) {
 		if spec.File == "" {
 			return nil, errors.New("source file: no file is named")
 		}
-		return file{path: spec.File, kind: spec.Kind}, nil
+		return file{path: spec.File, kind: spec.Kind, instance: spec.Instance}, nil
 	default:
 		return nil, fmt.Errorf("source %q is not known to this agent: upgrade it, or choose aws, gcp, azure or file",
 			spec.Source)

@@ -232,6 +232,23 @@ func (c *Session) Renewed() (from time.Time, ttl time.Duration) {
 	return c.renewed, c.ttl
 }
 
+// Slept says that the machine has slept. Meanwhile its monotonic clock stood still, and leases ran
+// on: so the lease, and what may yet renew it, began that much earlier by that clock (SAFE-9).
+func (c *Session) Slept(d time.Duration) {
+	if !c.renewed.IsZero() {
+		c.renewed = c.renewed.Add(-d)
+	}
+	for _, l := range []*line{c.serving, c.trying} {
+		if l == nil {
+			continue
+		}
+		l.opened = l.opened.Add(-d)
+		for i := range l.unacked {
+			l.unacked[i].at = l.unacked[i].at.Add(-d)
+		}
+	}
+}
+
 // Serving returns the stream that was welcomed and has not ended.
 func (c *Session) Serving() (Stream, bool) {
 	if c.serving == nil {

@@ -276,6 +276,40 @@ func TestFrozenAndThawed(t *testing.T) {
 	}
 }
 
+// What was sent before the machine slept renews its lease from that time on, by whatever clock.
+//
+// proves SAFE-9
+func TestTheTimeThatTheMachineSleptCountsForItsLease(t *testing.T) {
+	renewed := func(c *Session) time.Time {
+		from, _ := c.Renewed()
+		return from
+	}
+	c := New(ordered("a", "b"))
+	began := time.Now()
+	c.Step(began, nil)
+	c.Slept(time.Minute)
+	now := began.Add(second)
+	c.Step(now, welcome(1, 7, "a"))
+	if got := now.Sub(renewed(c)); got != second+time.Minute {
+		t.Errorf("a lease that was asked for before the machine slept is %s old", got)
+	}
+	c.Step(now, ack(1, 1, 7))
+	if got := now.Sub(renewed(c)); got != 0 {
+		t.Errorf("the lease is renewed, and is %s old", got)
+	}
+	sent := now.Add(interval)
+	c.Step(sent, nil)
+	c.Slept(time.Minute)
+	if got := sent.Sub(renewed(c)); got != interval+time.Minute {
+		t.Errorf("the lease is %s old", got)
+	}
+	now = sent.Add(second)
+	c.Step(now, ack(1, 2, 7))
+	if got := now.Sub(renewed(c)); got != second+time.Minute {
+		t.Errorf("the report was sent before the machine slept, and the lease is %s old", got)
+	}
+}
+
 // proves DET-18
 func TestEveryEpochIsRememberedBeforeItIsUsed(t *testing.T) {
 	c := New(ordered("a", "b"))

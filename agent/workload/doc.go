@@ -27,6 +27,6 @@
 // It restarts nothing on its own, checks only whether the process runs, and sends no reports: see
 // [Runner.State] and [Runner.Changed].
 //
-// The exit code of an adopted workload is unknown, since it is not a child of this process: it is
-// reported as -1.
+// The exit code of an adopted workload is unknown if it is not a child of this process: it is
+// reported as -1. It is a child if the agent that started it has become this one, by exec.
 package workload

@@ -140,6 +140,7 @@ func (h *Hook) Changed() <-chan struct{} { return h.changed }
 // Close kills what runs, or leaves it to the next agent, and waits unless the disk hangs. Want does
 // nothing afterwards. Close reports whether no disk operation is left.
 func (h *Hook) Close(keep bool) bool {
+	h.records.stop()
 	h.mu.Lock()
 	h.closed = true
 	if h.last != nil {
@@ -340,13 +341,9 @@ func (h *Hook) kill(p *process) *Exit {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killWait)
 	defer cancel()
-	exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
-	switch err := awaitEnd(ctx, p.PID, p.Start); {
-	case err != nil:
-		exit.Why = "it cannot be killed"
-	case p.cmd != nil:
-		_ = p.cmd.Wait() // ProcessState has the result
-		exit = exitOf(p.cmd.ProcessState)
+	exit := &Exit{Code: -1, Why: "it cannot be killed"}
+	if awaitEnd(ctx, p.PID, p.Start) == nil {
+		exit = p.result()
 	}
 	exit.At = time.Now()
 	return exit

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -53,6 +55,47 @@ func TestADiskThatHangsDelaysNothing(t *testing.T) {
 	rec, known, err := newRecorder[record](r.records.path, nil).read()
 	if err != nil || !known || rec.PID != pid || rec.Exit != nil {
 		t.Errorf("record is %+v, %t, %v; want process %d", rec, known, err, pid)
+	}
+}
+
+// A record that a full disk refused is written when the disk has room: otherwise the next agent
+// would start a second workload beside the first, days later.
+//
+// proves DET-8
+func TestARecordIsWrittenOnceTheDiskHasRoom(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.records.pause = time.Millisecond
+	var full atomic.Bool
+	full.Store(true)
+	tried, logged := make(chan struct{}, 1), 0
+	r.records.failed = func(*record, error) { logged++ }
+	r.records.save = func(path string, rec *record) error {
+		if full.Load() {
+			select {
+			case tried <- struct{}{}:
+			default:
+			}
+			return syscall.ENOSPC
+		}
+		return saveRecord(path, rec)
+	}
+	r.start()
+	for range 3 {
+		<-tried
+	}
+	pid := r.State().PID
+	full.Store(false)
+	r.eventually("the record is written", r.records.kept)
+	if logged != 1 {
+		t.Errorf("the failure was logged %d times", logged)
+	}
+	if !r.Release() {
+		t.Error("the next agent does not know of the workload")
+	}
+	next := again(t, r.cfg)
+	next.start()
+	if got := next.State().PID; got != pid {
+		t.Errorf("process %d is started beside %d", got, pid)
 	}
 }
 

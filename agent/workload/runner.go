@@ -353,11 +353,7 @@ func (r *Runner) await(ctx context.Context, p *process) *Exit {
 	if awaitEnd(ctx, p.PID, p.Start) != nil {
 		return nil // released
 	}
-	exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
-	if p.cmd != nil {
-		_ = p.cmd.Wait() // ProcessState has the result
-		exit = exitOf(p.cmd.ProcessState)
-	}
+	exit := p.result()
 	exit.At = time.Now()
 	r.mu.Lock()
 	asked := r.asked
@@ -379,11 +375,34 @@ func (r *Runner) lastWords(exit *Exit) *Exit {
 	return exit
 }
 
+// result returns how a process that has ended did so, and reaps it. An adopted one is a child of
+// this process if the agent that started it has become this one by exec, as for an upgrade.
+func (p *process) result() *Exit {
+	if p.cmd != nil {
+		_ = p.cmd.Wait() // ProcessState has the result
+		return exitOf(p.cmd.ProcessState)
+	}
+	if s, err := readStat(p.PID); err == nil && s.start == p.Start { // else it could be another child
+		var status syscall.WaitStatus
+		if pid, err := syscall.Wait4(p.PID, &status, syscall.WNOHANG, nil); err == nil && pid == p.PID {
+			return exitOfStatus(status)
+		}
+	}
+	return &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
+}
+
 func exitOf(s *os.ProcessState) *Exit {
-	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return &Exit{Code: -1, Signal: w.Signal().String(), Why: "ended by signal " + w.Signal().String()}
+	if w, ok := s.Sys().(syscall.WaitStatus); ok {
+		return exitOfStatus(w)
 	}
 	return &Exit{Code: s.ExitCode(), Why: fmt.Sprintf("ended with exit code %d", s.ExitCode())}
+}
+
+func exitOfStatus(w syscall.WaitStatus) *Exit {
+	if w.Signaled() {
+		return &Exit{Code: -1, Signal: w.Signal().String(), Why: "ended by signal " + w.Signal().String()}
+	}
+	return &Exit{Code: w.ExitStatus(), Why: fmt.Sprintf("ended with exit code %d", w.ExitStatus())}
 }
 
 // ended records an exit that was not requested, so that no later agent of this boot starts the

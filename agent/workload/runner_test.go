@@ -217,6 +217,29 @@ func TestTakenUpAgainByTheNextAgent(t *testing.T) {
 	}
 }
 
+// An upgraded agent is the same process as the one before, and its workload still a child: how a
+// task ends is known, so it is not run again.
+//
+// proves REC-12, PROV-7
+func TestTheEndOfWhatThisProcessStartedIsKnown(t *testing.T) {
+	first := begin(t, "orderly", nil)
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+	second := again(t, first.cfg)
+	second.start()
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if e := second.exit(); e.Code != 0 || e.Why != "ended with exit code 0" {
+		t.Errorf("exit is %+v", e)
+	}
+	if s, err := readStat(pid); err == nil {
+		t.Errorf("it is not reaped: %+v", s)
+	}
+}
+
 func TestTakenUpAgainAndStopped(t *testing.T) {
 	first := begin(t, "orderly", nil)
 	first.start()

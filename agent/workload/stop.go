@@ -188,6 +188,7 @@ func (r *Runner) Kill() {
 // Release leaves the workload running for the next agent. It reports whether the disk has what that
 // agent must know: without it, that agent would start a second workload.
 func (r *Runner) Release() bool {
+	r.records.stop()
 	p := r.run
 	if p != nil {
 		p.cancel()

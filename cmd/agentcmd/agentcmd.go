@@ -89,7 +89,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	notices, evacuation, err := openNotices(stateDir, log)
+	notices, evacuation, err := openNotices(stateDir, bootstrap.Instance, log)
 	if err != nil {
 		return err
 	}
@@ -178,14 +178,16 @@ func (c *Cmd) openState() (dir, boot string, err error) {
 
 // openNotices returns the watchers for notices: the group's source, and the operator's file that
 // asks to empty the machine.
-func openNotices(stateDir string, log *slog.Logger) (notices, evacuation *notice.Watcher, err error) {
+func openNotices(stateDir, instance string, log *slog.Logger) (notices, evacuation *notice.Watcher, err error) {
 	if notices, err = notice.New(notice.Config{}, notice.Deps{Logger: log}); err != nil {
 		return nil, nil, err
 	}
 	if evacuation, err = notice.New(notice.Config{}, notice.Deps{Logger: log}); err != nil {
 		return nil, nil, err
 	}
-	evacuation.Watch(notice.Spec{Source: notice.File, File: evacuationFile(stateDir), Kind: notice.Evacuating})
+	evacuation.Watch(notice.Spec{
+		Source: notice.File, File: evacuationFile(stateDir), Kind: notice.Evacuating, Instance: instance,
+	})
 	return notices, evacuation, nil
 }
 

@@ -16,7 +16,8 @@ import (
 
 // Evacuate is the command that evacuates a machine on request of its host's operator (DRAIN-3). It
 // writes a file that the machine's agent watches, so it works whether or not the agent is running,
-// and survives a restart of the agent.
+// and survives a restart of the agent. The file names the instance: if the machine becomes another
+// one, that is not evacuated.
 type Evacuate struct {
 	Bootstrap string `help:"Bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
 	StateDir  string `help:"Directory of the agent's state (default: the directory of the bootstrap document)." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
@@ -47,7 +48,9 @@ func (c *Evacuate) Run(out io.Writer) error {
 	if err := json.Unmarshal(memory, &agent); err != nil {
 		return fmt.Errorf("read the instance ID: %w", err)
 	}
-	data, err := json.Marshal(map[string]string{"kind": notice.Evacuating, "why": c.Why})
+	data, err := json.Marshal(map[string]string{
+		"kind": notice.Evacuating, "why": c.Why, "instance": agent.Instance,
+	})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Authorities interface {
 
 // Why an agent gets no certificate.
 const (
-	certificateOpen = "the stream to the agent is not secured, so that no certificate is given over it"
+	certificateOpen = "the stream to the agent is not secured, so no certificate is sent over it"
 	certificateBusy = "another request for it is under way"
 )
 

@@ -236,7 +236,7 @@ func TestCertificatesThatCannotBe(t *testing.T) {
 	}
 	inWorld(t, func(w *world) {
 		if got := problem(w, with,
-			certificateOf("web")); got != "the stream to the agent is not secured, so that no certificate is given over it" {
+			certificateOf("web")); got != "the stream to the agent is not secured, so no certificate is sent over it" {
 			t.Error(got)
 		}
 	})

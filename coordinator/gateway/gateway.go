@@ -118,7 +118,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 			errors.New("gateway needs a store, a cache, a logger, a journal and a receiver of disturbances")
 	}
 	if deps.Authority != nil && deps.Record == nil {
-		return nil, errors.New("gateway needs somewhere to record who joins")
+		return nil, errors.New("gateway needs a function that records who joins")
 	}
 	if own := (identity.Identity{
 		Shard: cfg.ShardID, Role: identity.Coordinator,

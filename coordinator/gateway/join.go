@@ -70,7 +70,7 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 		g.deps.Logger.Warn("agent could not join", "instance", req.GetInstance(), "from", address, "error", err)
 	}
 	return nil, status.Error(codes.Unavailable,
-		"this replica cannot let anyone join now: try another, or come again soon")
+		"this replica cannot let agents join now: try another one, or try again soon")
 }
 
 // joining is what etcd holds of an instance that wants to join.

@@ -23,7 +23,9 @@ type peers struct {
 
 	watched sync.Map // groups with views
 
-	mu    sync.Mutex // the cache's lock may be taken while it is held, and not the other way round
+	// The locks of the cache, of Gateway and of sessions may be taken while mu is held, and not the
+	// other way round.
+	mu    sync.Mutex
 	views map[viewOf]*view
 }
 
@@ -138,22 +140,22 @@ func (p *peers) schedule(group string) {
 
 // refresh updates a view and notifies the agents with files that may have changed.
 func (p *peers) refresh(of viewOf, v *view) {
-	users := p.users(of)
-	if !p.retake(of, v, len(users) > 0) {
+	if !p.retake(of, v) {
 		return
 	}
-	for _, s := range users {
+	for _, s := range p.users(of) {
 		s.notify(topicFiles)
 	}
 }
 
 // retake updates a view and reports whether the peers have changed. A view without users is
 // forgotten.
-func (p *peers) retake(of viewOf, v *view, used bool) bool {
+func (p *peers) retake(of viewOf, v *view) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v.waits = false
-	if !used {
+	// Under the lock: a session that begins meanwhile renders its files afterwards, from a new view.
+	if len(p.users(of)) == 0 {
 		delete(p.views, of)
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(p.views)), func(o viewOf) bool { return o.group == of.group }) {
 			p.watched.Delete(of.group)

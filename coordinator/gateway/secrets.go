@@ -20,7 +20,7 @@ type SecretKeys interface {
 // Why an agent does not get the value of a secret.
 const (
 	secretMissing   = "there is no such secret: leasehold secret set"
-	secretOpen      = "the stream to the agent is not secured, so that no value is sent over it"
+	secretOpen      = "the stream to the agent is not secured, so no value is sent over it"
 	secretUnknown   = "this coordinator has not read the secrets yet"
 	secretNoKeys    = "this coordinator has no keys for secrets: --secrets-key"
 	secretUnread    = "its record cannot be read"

@@ -264,7 +264,7 @@ func (s *session) handle(msg received) (wait time.Duration, end ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing() != nil {
-		return 0, ending{} // what ends the session is said next
+		return 0, ending{} // the agent is sent next why the session ends
 	}
 	wait, flood := s.rate.Take(time.Now(), msg.bytes)
 	if flood != nil {
@@ -330,7 +330,7 @@ func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 	return nil
 }
 
-// farewell returns the last word on a stream that the gateway ends; nil: none.
+// farewell returns the last message on a stream that the gateway ends; nil: none.
 func (s *session) farewell(why error) *protocol.Refused {
 	var end *retired
 	switch {

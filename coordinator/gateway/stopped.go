@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -16,8 +17,11 @@ func (s *session) noteStopped(ctx context.Context, end *retired) {
 		return
 	}
 	keys := s.g.cfg.Keys
-	// the last report stays for readers
+	// The last report stays for readers, unless it cannot be read: no other report follows (SAFE-16).
 	last, err := readRecord[store.Report](ctx, s.g.deps.Store, keys.Report(s.instance))
+	if unreadable := (*store.UnreadableError)(nil); errors.As(err, &unreadable) {
+		last.Record, err = store.Report{}, nil
+	}
 	if err != nil {
 		s.g.deps.Logger.Warn("the stop of an agent was not noted", "instance", s.instance, "error", err)
 		return

@@ -55,3 +55,33 @@ func TestAnAgentConfirmsThatItHasStopped(t *testing.T) {
 		})
 	}
 }
+
+// A last report that cannot be read does not keep the record of a stopped machine: the agent sends
+// no other report, so the statement is written in its place.
+//
+// proves PROV-9, SAFE-16
+func TestAnAgentWithAnUnreadableReportConfirmsThatItHasStopped(t *testing.T) {
+	for name, spoiled := range map[string]string{
+		"no JSON":        "garbage",
+		"cut short":      `{"schema":1,"config":"known","healthy":tr`,
+		"a newer schema": `{"schema":2,"config":"known"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				r := w.serve("one")
+				defer r.stop()
+				w.put(w.keys.Report("web-0"), []byte(spoiled))
+				rev := w.put(w.keys.Instance("web-0"), store.Encode(store.Instance{
+					Schema: store.Schema, ID: "web-0", Group: "web", Phase: store.Deleting,
+					Spec: store.InstanceSpec{Provider: store.ProviderNone},
+				}))
+				h := hello("web-0", "boot1", 1)
+				h.Stopped = int64(rev)
+				r.refused(h, protocol.Refused_RETIRED)
+				if got := w.report("web-0").Record; got.Stopped != rev || got.Config != "" || got.BootID != "boot1" {
+					t.Errorf("report %+v, want it stopped for %d", got, rev)
+				}
+			})
+		})
+	}
+}

@@ -103,6 +103,9 @@ func (g *Connections) add(c *conn) (victims []*conn, why string) {
 		if bound.count() < bound.most {
 			continue
 		}
+		if why != "" && why != bound.why {
+			break // it is not accepted, so no connection needs to make room for it
+		}
 		victim := g.oldest(bound.list)
 		if victim == nil {
 			why = bound.why

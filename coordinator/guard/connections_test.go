@@ -98,6 +98,34 @@ func TestPendingHandshakesMakeRoom(t *testing.T) {
 	})
 }
 
+// One address cannot exceed its bound when there are too many in all: no connection of another
+// address is closed for it.
+//
+// proves SEC-5
+func TestConnectionBeyondTheBoundOfItsAddressDisplacesNoOther(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		others := []*caller{s.comes("10.0.0.2:1"), s.comes("10.0.0.3:1"), s.comes("10.0.0.4:1")}
+		pass(time.Second) // the others are old enough to make room
+		for i := range 3 {
+			if s.comes(fmt.Sprintf("10.0.0.1:%d", i)).isOut() {
+				t.Error("a connection within all bounds is closed")
+			}
+		}
+		if !s.comes("10.0.0.1:3").isOut() {
+			t.Error("a fourth of one address is accepted because there are too many in all")
+		}
+		for _, c := range others {
+			if c.isOut() {
+				t.Error("a connection of another address was closed for it")
+			}
+		}
+		if want := "10.0.0.1:3: too many unfinished handshakes of one address"; s.whys() != want {
+			t.Errorf("refusals %q, want %q", s.whys(), want)
+		}
+		pass(time.Minute)
+	})
+}
+
 // proves SEC-5
 func TestConnectionsOfANameAreBounded(t *testing.T) {
 	onStreet(t, small(), func(s *street) {

@@ -145,7 +145,8 @@ func (r *Refusals) remember(why refusalKind, f Refusal) {
 }
 
 // Recent returns what was refused lately to clients that name an instance: the last refusal for
-// each reason, the newest first. What no name comes with is in the journal alone: port scans, say.
+// each reason, the newest first. Refusals without a name, such as port scans, are in the journal
+// alone.
 func (r *Refusals) Recent() []store.Refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()

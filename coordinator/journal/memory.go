@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,7 @@ func (m *Memory) apply(events []store.Event) {
 	}
 	if len(gone) > 0 { // a lease of an hour has ended, with all its entries
 		m.entries = slices.DeleteFunc(m.entries, func(e Entry) bool { return gone[e.Name] })
+		maps.DeleteFunc(m.verdicts, func(_ string, e Entry) bool { return gone[e.Name] })
 	}
 	m.trim()
 	m.advance()

@@ -117,6 +117,34 @@ func TestMemoryFollowsTheJournal(t *testing.T) {
 	}
 }
 
+// Verdicts go with their entries: instances come and go for as long as a replica runs.
+func TestMemoryForgetsTheVerdictsOfExpiredEntries(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	verdict := func(ago time.Duration, instance string, v store.Verdict) {
+		b.tell(ago, store.JournalEntry{What: instance, Kind: store.EntryVerdict, Verdict: v, Instance: instance})
+	}
+	verdict(48*time.Hour, "web-0", store.Lost)
+	verdict(47*time.Hour, "web-1", store.Suspect)
+	verdict(time.Hour, "web-1", store.Live)
+	m := b.follow(100)
+	shows := func(want ...string) {
+		t.Helper()
+		b.until(m, fmt.Sprint(want), func(entries []journal.Entry, _ time.Time) bool {
+			return fmt.Sprint(whats(entries)) == fmt.Sprint(want)
+		})
+	}
+	shows("web-0", "web-1", "web-1")
+	b.commit(store.Delete(b.key(48*time.Hour)), store.Delete(b.key(47*time.Hour)))
+	shows("web-1")
+	if v, found := m.Verdict("web-0"); found {
+		t.Errorf("the verdict of an entry that has expired is still there: %v", v.Verdict)
+	}
+	if v, _ := m.Verdict("web-1"); v.Verdict != store.Live {
+		t.Errorf("verdict: %v, want the later one", v.Verdict)
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)

@@ -39,7 +39,7 @@ func Open(cfg Config, log *slog.Logger) (*Keys, error) {
 	return &Keys{files, cfg, log}, nil
 }
 
-// Ring is the keys that hold now.
+// Ring returns the keys in force.
 func (k *Keys) Ring() encryption.Ring { return k.Latest() }
 
 // Follow reads the file once a second, until the context ends, and reports when there are other

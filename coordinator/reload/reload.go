@@ -1,9 +1,9 @@
-// Package reload follows files: what they say is read again when they change, without a restart.
+// Package reload follows files: their content is read again when they change, without a restart.
 //
 // # Invariants
 //
-//   - Files that make no sense, while half of a new pair is written for example, change nothing:
-//     what they said before stays in force, and the problem is reported once.
+//   - Files that cannot be parsed, while half of a new pair is written for example, change nothing:
+//     their earlier content stays in force, and the problem is reported once.
 //   - Files are polled. They may be links into a directory that is exchanged as a whole, as
 //     Kubernetes does it, or on a network file system: neither reports changes reliably.
 package reload
@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// Every is how often files are looked at.
+// Every is how often files are read.
 const Every = time.Second
 
-// Config says what is followed.
+// Config says which files are followed.
 type Config[R comparable, T any] struct {
 	// Read reads the files.
 	Read func() (R, error)
-	// Parse returns what they say. It is called when they have changed, with what they said before.
+	// Parse returns their parsed content. It is called when they have changed, with the earlier one.
 	Parse func(raw R, before T) (T, error)
-	// Settle is for how long changed files must have stood as they are before they count: they may be
+	// Settle is for how long changed files must have been unchanged before they count: they may be
 	// copied to a host one after the other.
 	Settle time.Duration
 	// Failed is called with each new problem.
 	Failed func(error)
 }
 
-// Files is what some files say.
+// Files is the parsed content of some files.
 type Files[R comparable, T any] struct {
 	cfg Config[R, T]
 
-	looking sync.Mutex // held while they are looked at
+	looking sync.Mutex // held while they are read
 	raw     R          // in force
 	pending R          // other files, that do not count yet
 	since   time.Time  // when they were first seen
@@ -59,14 +59,14 @@ func Open[R comparable, T any](cfg Config[R, T]) (*Files[R, T], error) {
 	return f, nil
 }
 
-// Latest is what the files said when they were last looked at.
+// Latest is the content when the files were last read.
 func (f *Files[R, T]) Latest() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.value
 }
 
-// Now is what the files say, as of a second ago at most. A caller that does not Run them asks this.
+// Now is the content as of a second ago at most. It is for callers that do not call Run.
 func (f *Files[R, T]) Now() T {
 	f.mu.Lock()
 	due := time.Since(f.looked) >= Every
@@ -77,7 +77,7 @@ func (f *Files[R, T]) Now() T {
 	return f.Latest()
 }
 
-// Run looks at the files until ctx ends, and reports when they say something else.
+// Run reads the files every second until ctx ends, and calls changed when their content is another.
 func (f *Files[R, T]) Run(ctx context.Context, changed func()) {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
@@ -93,7 +93,7 @@ func (f *Files[R, T]) Run(ctx context.Context, changed func()) {
 	}
 }
 
-// Look looks at the files now, and reports whether they say something else.
+// Look reads the files now, and reports whether their content is another.
 func (f *Files[R, T]) Look() (changed bool) {
 	f.looking.Lock()
 	defer f.looking.Unlock()

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -116,6 +117,32 @@ func TestPagesOfThePast(t *testing.T) {
 	}
 	if _, body, _ := x.get("/g/web?at=yesterday"); strings.Contains(body, `id="past"`) {
 		t.Error("a moment that cannot be read is not the present")
+	}
+}
+
+// proves WEB-1: the time of an entry leads to its group as it was then, and links keep odd names
+func TestLinksHoldWhatTheySay(t *testing.T) {
+	t.Parallel()
+	x := newExhibit(t)
+	x.group("web", 1)
+	x.tell(-20*time.Minute, store.JournalEntry{Group: "web", Instance: "web-0-a", What: "looked at", Rule: "REC-3"})
+	body := x.shows("/g/web", "looked at")
+	links := regexp.MustCompile(`<a href="([^"]+)" title="the group as it was then">`).FindStringSubmatch(body)
+	if links == nil {
+		t.Fatalf("no entry has a link:\n%s", body)
+	}
+	code, then, _ := x.get(html.UnescapeString(links[1]))
+	if title := x.now.Add(-20 * time.Minute).UTC().Format("<title>web at 01-02 15:04:05"); code != 200 ||
+		!strings.Contains(then, title) {
+		t.Errorf("%s: %d: the page is not %s:\n%s", links[1], code, title, then)
+	}
+	_, body, _ = x.get("/g/a%20%25")
+	links = regexp.MustCompile(`<a href="(/events[?][^"]+)">`).FindStringSubmatch(body)
+	if links == nil {
+		t.Fatalf("a group that is gone has no link to the journal:\n%s", body)
+	}
+	if at, err := url.Parse(html.UnescapeString(links[1])); err != nil || at.Query().Get("group") != "a %" {
+		t.Errorf("%s does not name the group %q: %v", links[1], "a %", err)
 	}
 }
 

@@ -101,6 +101,33 @@ func TestEventsGoNowhereElse(t *testing.T) {
 	}
 }
 
+// A receiver that answers with megabytes costs no record of the deliveries, and speaks to no
+// terminal.
+//
+// proves WEB-3
+func TestWhatAReceiverSaysIsBounded(t *testing.T) {
+	for _, answer := range []string{"HTTP/1.1 500 ", "nonsense "} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Write([]byte(answer + "\x1b[31m" + strings.Repeat("x", 2<<20) + "\r\n\r\n"))
+		}))
+		h, err := New("chat", "slack", Config{URL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = h.Send(t.Context(), &Event{})
+		server.Close()
+		if err == nil || len(err.Error()) > 2*maxWhy || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%q: an error of %d bytes: %.60q", answer, len(err.Error()), err)
+		}
+	}
+}
+
 // Keys are changed without a gap: while the file has two, events have a signature by each.
 func TestKeysAreChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
 )
 
 // failure is a failed delivery. It contains no URL, which may be a secret.
@@ -25,6 +27,14 @@ type failure struct {
 
 func (f *failure) Error() string { return f.why }
 
+// maxWhy bounds what is recorded of a failure, in characters. The receiver may have written it, and
+// etcd would not take a record that holds megabytes of it.
+const maxWhy = 300
+
+func newFailure(why string) *failure {
+	return &failure{why: fmt.Sprintf("%.*s", maxWhy, reason.OneLine(why))}
+}
+
 // longestAfter bounds the delay that a receiver may ask for.
 const longestAfter = 5 * time.Minute
 
@@ -32,17 +42,17 @@ const longestAfter = 5 * time.Minute
 func (h *Hook) Send(ctx context.Context, e *Event) error {
 	address, err := h.address()
 	if err != nil {
-		return &failure{why: err.Error()}
+		return newFailure(err.Error())
 	}
 	keys, err := h.keys()
 	if err != nil {
-		return &failure{why: err.Error()}
+		return newFailure(err.Error())
 	}
 	now := time.Now()
 	body := h.form.encode(e, now)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return &failure{why: "the URL cannot be used"}
+		return newFailure("the URL cannot be used")
 	}
 	r.Header.Set("Content-Type", h.form.contentType)
 	r.Header.Set("User-Agent", "leasehold")
@@ -53,14 +63,14 @@ func (h *Hook) Send(ctx context.Context, e *Event) error {
 		if errors.As(err, &with) { // its text contains the URL
 			err = with.Err
 		}
-		return &failure{why: err.Error()}
+		return newFailure(err.Error())
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be reused
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	f := &failure{why: "it answered " + answer.Status}
+	f := newFailure("it answered " + answer.Status)
 	switch answer.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		f.final = true

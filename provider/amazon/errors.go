@@ -36,7 +36,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// TextOf is such an error as the service says it.
+// TextOf returns the code and the message of an error that a service has answered.
 func TextOf(err error) string {
 	var answer smithy.APIError
 	errors.As(err, &answer)

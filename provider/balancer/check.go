@@ -32,9 +32,9 @@ func IsName(name string) bool { return nameForm.MatchString(name) }
 func Check(shard string, m Member) error {
 	switch {
 	case !shardForm.MatchString(shard):
-		return invalid("shard", "%q is no shard's ID", shard)
+		return invalid("shard", "%q is not a shard ID", shard)
 	case !instanceForm.MatchString(m.Instance):
-		return invalid("instance", "%q is no instance's ID", m.Instance)
+		return invalid("instance", "%q is not an instance ID", m.Instance)
 	case m.Port < 1 || m.Port > 65535:
 		return invalid("port", "%d: must be 1 to 65535", m.Port)
 	case m.Weight < 0 || m.Weight > MaxWeight:
@@ -69,7 +69,7 @@ func invalid(scope, format string, args ...any) error {
 // CheckShard returns what is wrong with a shard's ID.
 func CheckShard(shard string) error {
 	if !shardForm.MatchString(shard) {
-		return invalid("shard", "%q is no shard's ID", shard)
+		return invalid("shard", "%q is not a shard ID", shard)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (p *Provider) call(ctx context.Context, scope string, request func(context.
 	return p.meaning(err, scope)
 }
 
-// apiError is an error of EC2's with its kind, and its code still to be found.
+// apiError is an error of EC2 with its kind. errors.As still finds its code.
 type apiError struct {
 	kind  *provider.Error
 	cause error

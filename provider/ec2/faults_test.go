@@ -170,6 +170,39 @@ func TestListIsWhole(t *testing.T) {
 	})
 }
 
+// An answer without a list of machines is no empty list. The SDK takes an empty body, and XML of
+// any other kind, for an answer in which nothing is set.
+//
+// proves PROV-1, DET-4
+func TestAnAnswerWithoutAListProvesNothing(t *testing.T) {
+	for name, body := range map[string]string{
+		"empty": "", "a page": "<html><body>It works!</body></html>",
+		"no list": `<DescribeInstancesResponse><requestId>x</requestId></DescribeInstancesResponse>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := imagine(t, account())
+				p := w.provider(nil)
+				m := create(t, p, request("web-1", "b"))
+				sleep(2 * time.Minute) // EC2 shows it, and it is no newborn any more
+				w.proxy.Add(faultproxy.Fault{
+					Kind: faultproxy.Refuse, When: action("DescribeInstances"), Answer: faultproxy.Answer{Status: 200, Body: body},
+				})
+				if machines, err := p.List(t.Context(), "sh1"); err == nil {
+					t.Errorf("List: %v", machines)
+				}
+				if err := p.Delete(t.Context(), "sh1", "web-1"); err == nil {
+					t.Error("Delete took it for deleted")
+				}
+				w.proxy.Clear()
+				if l := listed(t, p); len(l) != 1 || l[m.Ref].State != provider.StateRunning {
+					t.Errorf("listed %+v", l)
+				}
+			})
+		})
+	}
+}
+
 // No more requests are sent than are allowed: a call whose turn would come too late says when to
 // come again, and sends none.
 //

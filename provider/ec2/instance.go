@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Tags of ours.
+// Leasehold's tags.
 const (
 	tagPrefix   = "leasehold:"
 	tagShard    = tagPrefix + "shard"

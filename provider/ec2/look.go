@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -111,6 +112,10 @@ func (p *Provider) pages(ctx context.Context, filters func() []types.Filter, eac
 			out, err = p.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{
 				Filters: filters(), MaxResults: aws.Int32(pageSize), NextToken: next,
 			})
+			if err == nil && out.Reservations == nil {
+				// The SDK takes an empty body, and a page of HTML, for an answer in which nothing is set.
+				err = errors.New("the answer has no list of machines, not even an empty one: EC2 did not answer")
+			}
 			return err
 		})
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Client asks by HTTP, with bounds: see Dialer and Stay. CACert is a file with the certificate
-// authority of the servers; empty: the system's.
+// Client returns an HTTP client with bounds: see Dialer and Stay. CACert is a file with the
+// certificate authority of the servers; empty: the system's.
 func Client(caCert string, timeout time.Duration) (*http.Client, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: Dialer().DialContext, ForceAttemptHTTP2: true,

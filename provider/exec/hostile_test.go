@@ -74,7 +74,7 @@ func TestHostilePrograms(t *testing.T) {
 		"answers both":            {`echo '{"result": {}, "error": {"code": "quota"}}'`, "neither a result nor an error"},
 		"answers a list":          {`echo '[]'`, "cannot be read"},
 		"another result":          {`echo '{"result": [1]}'`, "result cannot be read"},
-		"an unknown code":         {`echo '{"error": {"code": "sorry"}}'`, `"sorry", which is none`},
+		"an unknown code":         {`echo '{"error": {"code": "sorry"}}'`, `unknown error code "sorry"`},
 		"a part of a list":        {`echo '{"result": {"machines": []}}'`, "a part proves nothing"},
 		"a list without end": {
 			`echo '{"result": {"machines": [], "next": "x", "complete": true}}'`,
@@ -86,7 +86,7 @@ func TestHostilePrograms(t *testing.T) {
 		},
 		"a state that is none": {
 			`echo '{"result": {"complete": true, "machines": [{"instance": "i", "shard": "s1", "ref": "r", "state": "fine"}]}}'`,
-			`"fine", which is none`,
+			`unknown state "fine"`,
 		},
 		"a machine twice": {
 			`m='{"instance": "i", "shard": "s1", "ref": "r", "state": "running"}'; echo '{"result": {"complete": true, "machines": ['$m,$m']}}'`,

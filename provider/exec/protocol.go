@@ -94,6 +94,13 @@ type listResult struct {
 	Complete bool      `json:"complete"` // set on the last page: without it a List is an error
 }
 
+// Veil hides secrets in the states' reasons.
+func (r *listResult) Veil(veil func(string) string) {
+	for i := range r.Machines {
+		r.Machines[i].Veil(veil)
+	}
+}
+
 type consoleResult struct {
 	Tail []byte `json:"tail"` // base64
 }
@@ -112,6 +119,9 @@ type machine struct {
 	Call     string `json:"call"`
 }
 
+// Veil hides secrets in the state's reason.
+func (m *machine) Veil(veil func(string) string) { m.Why = veil(m.Why) }
+
 // read checks what the program says of a machine: it must be of the shard that was asked for.
 func (m *machine) read(shard string) (provider.Machine, error) {
 	state := provider.State(m.State)
@@ -119,7 +129,7 @@ func (m *machine) read(shard string) (provider.Machine, error) {
 	case provider.StateStarting, provider.StateRunning, provider.StateStopping, provider.StateStopped,
 		provider.StateCrashed, provider.StateFailed, provider.StateUnknown:
 	default:
-		return provider.Machine{}, fmt.Errorf("machine %q has the state %q, which is none", program.Clip(m.Instance),
+		return provider.Machine{}, fmt.Errorf("machine %q has the unknown state %q", program.Clip(m.Instance),
 			program.Clip(m.State))
 	}
 	if m.Instance == "" || m.Ref == "" || m.Shard != shard {

@@ -43,3 +43,27 @@ func TestWhatAProgramRepeatsHasNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// A machine's reason goes to the status and the journal as well.
+//
+// proves SEC-6
+func TestAMachinesReasonHasNoSecrets(t *testing.T) {
+	p, _ := scripted(t, `m='{"instance": "web-0-a", "shard": "s1", "ref": "r", "state": "failed", "why": "401: value of acme-token"}'
+case $request in
+*'"method":"list"'*) echo '{"result": {"machines": ['"$m"'], "complete": true}}' ;;
+*) echo '{"result": '"$m"'}' ;;
+esac`, func(c *exec.Config) { c.Secrets = map[string]string{"token": "acme-token"} })
+	p.(provider.SecretUser).UseSecrets(func(name string) (string, error) { return "value of " + name, nil })
+	m, err := p.Create(t.Context(), provider.CreateRequest{
+		Zone: p.Capabilities().Zones[0], Bootstrap: provider.Bootstrap{Instance: "web-0-a", Group: "web", Shard: "s1"},
+	})
+	all, listErr := p.List(t.Context(), "s1")
+	if err != nil || listErr != nil || len(all) != 1 {
+		t.Fatalf("%v, %v, %v", err, all, listErr)
+	}
+	for _, why := range []string{m.Why, all[0].Why} {
+		if why != "401: [secret token]" {
+			t.Errorf("%q", why)
+		}
+	}
+}

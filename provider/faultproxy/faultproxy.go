@@ -28,7 +28,7 @@ type Fault struct {
 	Kind Kind
 	// When chooses requests; nil is all of them.
 	When func(r *http.Request, body []byte) bool
-	// From and Until are since the proxy was made; Until 0 is for ever.
+	// From and Until are since the proxy was made; Until 0 is no end.
 	From, Until time.Duration
 	// Chance hits that share of the chosen requests; 0 is all of them.
 	Chance float64

@@ -37,7 +37,7 @@ type hypervisor struct {
 	dial                   func(ctx context.Context) (net.Conn, error)
 
 	slots  chan struct{} // a token for each connection in use
-	define chan struct{} // who defines a domain holds it: room is counted and taken in one step
+	define chan struct{} // held while a domain is defined: room is counted and taken in one step
 
 	mu   sync.Mutex
 	idle []*link
@@ -49,8 +49,8 @@ func newHypervisor(zone string) *hypervisor {
 	return h
 }
 
-// link is one connection. go-libvirt's own word on whether it is up is not asked: that is wrong of
-// one that ends just as it is opened.
+// link is one connection. Whether it is up is not read from go-libvirt, which is wrong about a
+// connection that ends just as it is opened.
 type link struct {
 	*api.Libvirt
 	conn *frames

@@ -276,7 +276,7 @@ func (h *hypervisor) room(l *link) (free, all uint64, err error) {
 			}
 		}
 	}
-	waiting, _, err := domains(l, prefix) // others' damage is none of this machine's business
+	waiting, _, err := domains(l, prefix) // domains that cannot be read do not matter here
 	if err != nil {
 		return 0, 0, err
 	}

@@ -116,7 +116,7 @@ func (d *domain) hasRun() bool {
 	}, api.DomainShutoffReason(d.reason))
 }
 
-// errForeign: a domain without metadata of ours.
+// errForeign: a domain without metadata of Leasehold.
 var errForeign = errors.New("the domain has no metadata of Leasehold's")
 
 // damaged is the error of a domain whose metadata are ours and cannot be read.

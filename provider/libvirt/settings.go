@@ -47,7 +47,7 @@ var (
 func parseSize(text string) (uint64, error) {
 	parts := sizeForm.FindStringSubmatch(text)
 	if parts == nil {
-		return 0, fmt.Errorf("%q is no size such as 512MiB or 20GiB", text)
+		return 0, fmt.Errorf("%q is not a size such as 512MiB or 20GiB", text)
 	}
 	n, err := strconv.ParseUint(parts[1], 10, 64)
 	shift := map[string]int{"MiB": 20, "GiB": 30, "TiB": 40}[parts[2]]
@@ -58,7 +58,8 @@ func parseSize(text string) (uint64, error) {
 }
 
 // schemaOf returns the JSON Schema of the settings, with the configuration's defaults. Files are
-// named as volumes of the pool: who may write groups must not choose what the hypervisor reads.
+// named as volumes of the pool: a user who may write groups must not choose what the hypervisor
+// reads.
 func schemaOf(c Config) json.RawMessage {
 	text := func(description string, form *regexp.Regexp) map[string]any {
 		s := map[string]any{"type": "string", "minLength": 1, "description": description}

@@ -2,6 +2,7 @@ package lxd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -122,7 +123,7 @@ func (c *client) call(ctx context.Context, r request, into any) (etag string, er
 }
 
 func (c *client) garbled(r request, err error) error {
-	return fmt.Errorf("read what LXD at %s answers to %s %s: %w", c.where, r.method, r.path, err)
+	return fmt.Errorf("read the answer of LXD at %s to %s %s: %w", c.where, r.method, r.path, err)
 }
 
 // await returns when an operation has ended: with its error, if it has failed.
@@ -136,8 +137,11 @@ func (c *client) await(ctx context.Context, path string) error {
 		}
 		return err
 	}
-	if op.Err != "" || op.Code >= http.StatusBadRequest {
+	switch {
+	case op.Err != "" || op.Code >= http.StatusBadRequest:
 		return &failure{code: op.ErrCode, text: op.Err}
+	case op.Code != http.StatusOK:
+		return fmt.Errorf("LXD does not say that the operation has ended: its status is %q (%d)", op.Status, op.Code)
 	}
 	return nil
 }
@@ -193,12 +197,14 @@ func (c *client) send(ctx context.Context, r request) (http.Header, []byte, erro
 	return resp.Header, data, nil
 }
 
-// failureOf is the error in an answer. One that is no JSON comes from something between us and LXD.
-func failureOf(status int, data []byte) *failure {
+// failureOf is the error in an answer. One that is not LXD's comes from a program between us and
+// LXD: it says nothing of a container, whatever its status.
+func failureOf(status int, data []byte) error {
 	var e envelope
-	if err := json.Unmarshal(data, &e); err != nil || e.Error == "" {
+	if err := json.Unmarshal(data, &e); err != nil || e.Type != "error" {
 		const some = 200
-		return &failure{code: status, text: http.StatusText(status) + ": " + clip.Marked(string(data), some)}
+		return fmt.Errorf("an answer that is not LXD's: %d %s: %s", status, http.StatusText(status),
+			clip.Marked(string(data), some))
 	}
-	return &failure{code: status, text: e.Error}
+	return &failure{code: status, text: cmp.Or(e.Error, http.StatusText(status))}
 }

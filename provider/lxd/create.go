@@ -1,6 +1,7 @@
 package lxd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,13 +79,14 @@ func (p *Provider) createOnce(ctx context.Context, req provider.CreateRequest) (
 		return nil, err
 	}
 	if !ok {
-		if err := p.make(ctx, req); err != nil && !hasMeaning(err, taken) {
-			return nil, err
+		refused := p.make(ctx, req)
+		if refused != nil && !hasMeaning(refused, taken) {
+			return nil, refused
 		}
 		if c, ok, err = p.look(ctx, name); err != nil {
 			return nil, err
 		} else if !ok {
-			return nil, errVanished
+			return nil, cmp.Or(refused, errVanished) // what exists already may be another thing, such as a volume
 		}
 	}
 	if !c.isOf(b.Shard, b.Instance) {

@@ -46,7 +46,7 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 // stopAgain is the wait after LXD could not pass on a request to stop.
 const stopAgain = 200 * time.Millisecond
 
-// gone makes no error of a container that is not there any more.
+// gone returns nil for the error of a container that does not exist any more.
 func gone(err error) error {
 	//nolint:errorlint // errVanished is never wrapped
 	if hasMeaning(err, absent) || err == errVanished {

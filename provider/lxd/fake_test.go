@@ -289,6 +289,20 @@ func TestErrorsHaveAKind(t *testing.T) {
 	}
 }
 
+// What LXD refuses to make twice need not be the container: the error says what it is.
+func TestWhatExistsAlreadyIsNamed(t *testing.T) {
+	const why = `Failed creating instance from image: Volume "ls-i1" of type "containers" already exists`
+	p := fake(t, map[string]http.HandlerFunc{
+		"GET /1.0/instances/ls-i1":    refuse(http.StatusNotFound, "Instance not found"),
+		"POST /1.0/instances":         background("op"),
+		"GET /1.0/operations/op/wait": ended(400, why),
+	})
+	_, err := p.Create(t.Context(), request1())
+	if err == nil || provider.KindOf(err) != provider.Temporary || !strings.Contains(err.Error(), why) {
+		t.Errorf("Create: %v", err)
+	}
+}
+
 // A start that fails is kept in the container, though LXD changes the container meanwhile, and List
 // says why.
 func TestStartThatFailsIsNoted(t *testing.T) {

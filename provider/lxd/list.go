@@ -35,7 +35,7 @@ func (p *Provider) list(ctx context.Context, shard string) ([]provider.Machine, 
 		return nil, err
 	}
 	if urls == nil { // LXD says [] of none
-		return nil, errors.New("what LXD answers is no list of containers")
+		return nil, errors.New("the answer of LXD is not a list of containers")
 	}
 	var found []*container
 	if _, err := p.client.call(ctx, request{

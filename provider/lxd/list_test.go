@@ -3,7 +3,10 @@ package lxd
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +91,60 @@ func TestDamagedAnswersProveNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An error that is not LXD's comes from a program between us and LXD. It says nothing of a
+// container, whatever its status.
+//
+// proves DET-4, SAFE-8
+func TestErrorsOfAnotherProgramProveNothing(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusConflict, http.StatusBadGateway} {
+		var made atomic.Int64
+		page := func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, "<html>Error</html>")
+		}
+		p := fake(t, map[string]http.HandlerFunc{
+			"GET /1.0/instances/ls-i1": page, "DELETE /1.0/instances/ls-i1": page,
+			"POST /1.0/instances": func(w http.ResponseWriter, r *http.Request) {
+				made.Add(1)
+				page(w, r)
+			},
+			"GET /1.0/instances": listing(func() []any { return []any{} }, "/1.0/instances/ls-i1"),
+		})
+		if all, err := p.List(t.Context(), "s1"); err == nil {
+			t.Errorf("%d: List: %+v", status, all)
+		}
+		_, createErr := p.Create(t.Context(), request1())
+		_, consoleErr := p.Console(t.Context(), "s1", "i1")
+		for what, err := range map[string]error{
+			"Stop": p.Stop(t.Context(), "s1", "i1", 0), "Delete": p.Delete(t.Context(), "s1", "i1"),
+			"Restart": p.Restart(t.Context(), "s1", "i1", ""), "Create": createErr, "Console": consoleErr,
+		} {
+			if err == nil || provider.KindOf(err) != provider.Temporary || !strings.Contains(err.Error(), "<html>") {
+				t.Errorf("%d: %s: %v, want an error that is temporary", status, what, err)
+			}
+		}
+		if made.Load() > 0 {
+			t.Errorf("%d: a container was requested", status)
+		}
+	}
+}
+
+// An operation whose end LXD does not report may still be under way.
+func TestAnOperationThatHasNotSucceeded(t *testing.T) {
+	for name, says := range map[string]http.HandlerFunc{
+		"nothing": answer(nil), "no status": answer(map[string]any{}),
+		"still runs": answer(map[string]any{"status": "Running", "status_code": 103}),
+	} {
+		p := fake(t, map[string]http.HandlerFunc{
+			"GET /1.0/instances/ls-i1":    answer(ours("Stopped", nil)),
+			"DELETE /1.0/instances/ls-i1": background("op"), "GET /1.0/operations/op/wait": says,
+		})
+		if err := p.Delete(t.Context(), "s1", "i1"); err == nil || provider.KindOf(err) != provider.Temporary {
+			t.Errorf("%s: Delete: %v, want an error that is temporary", name, err)
+		}
 	}
 }
 

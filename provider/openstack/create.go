@@ -43,7 +43,7 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (prov
 	if err != nil {
 		return provider.Machine{}, err
 	}
-	// One that never ran is no choice as long as there is another.
+	// A server that never ran comes last.
 	slices.SortStableFunc(there, func(a, b *server) int { return compareBools(a.neverRan(), b.neverRan()) })
 	for _, s := range there {
 		s, err := p.scheduled(ctx, s.ID)

@@ -108,7 +108,7 @@ func (p *Provider) stop(ctx context.Context, s *server) error {
 }
 
 func notFoundIsNil(err error) error {
-	if isStatus(err, http.StatusNotFound) {
+	if gone(err) {
 		return nil
 	}
 	return err
@@ -147,7 +147,7 @@ func ids(all []*server) string {
 
 func (p *Provider) restart(ctx context.Context, s *server) error {
 	if s.Metadata[tagStop] == stopAsked {
-		if err := p.note(ctx, s, tagStop, stopNone); isStatus(err, http.StatusNotFound) {
+		if err := p.note(ctx, s, tagStop, stopNone); gone(err) {
 			return provider.ErrNotFound
 		} else if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (p *Provider) boot(ctx context.Context, s *server) (begun bool, err error) 
 		return true, nil
 	case isStatus(err, http.StatusConflict):
 		return false, nil
-	case isStatus(err, http.StatusNotFound):
+	case gone(err):
 		return false, provider.ErrNotFound
 	}
 	return false, err
@@ -208,7 +208,7 @@ func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte,
 	if err == nil {
 		err = p.patient(ctx, func(c *session) error {
 			text, err = servers.ShowConsoleOutput(ctx, c.compute, found[0].ID, servers.ShowConsoleOutputOpts{}).Extract()
-			if isStatus(err, http.StatusNotFound) {
+			if gone(err) {
 				err = provider.ErrNotFound
 			}
 			return err

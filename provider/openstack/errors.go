@@ -29,9 +29,16 @@ func refused(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 
 func isStatus(err error, status int) bool { return gophercloud.ResponseCodeIs(err, status) }
 
-// textOf is the message in an answer: {"forbidden": {"message": …}} of Nova, Keystone and Neutron.
-// One that is no JSON comes from something between us and OpenStack.
-func textOf(e gophercloud.ErrUnexpectedResponseCode) string {
+// gone reports whether Nova answers that it has no such server. A proxy before Nova, and a path
+// that Nova does not have, answer 404 in another form: that is no evidence.
+func gone(err error) bool {
+	e, is := refused(err)
+	return is && e.Actual == http.StatusNotFound && messageOf(e) != ""
+}
+
+// messageOf is the message in an answer: {"forbidden": {"message": …}} of Nova, Keystone and
+// Neutron. "" if the answer has another form: it comes from something between us and OpenStack.
+func messageOf(e gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(e.Body, &body) == nil {
 		for _, raw := range body {
@@ -40,6 +47,14 @@ func textOf(e gophercloud.ErrUnexpectedResponseCode) string {
 				return answer.Message
 			}
 		}
+	}
+	return ""
+}
+
+// textOf is what an answer says.
+func textOf(e gophercloud.ErrUnexpectedResponseCode) string {
+	if message := messageOf(e); message != "" {
+		return message
 	}
 	return http.StatusText(e.Actual) + ": " + clip.Marked(string(e.Body), maxText)
 }

@@ -235,6 +235,57 @@ func TestListIsNeverAPart(t *testing.T) {
 	}
 }
 
+// A 404 that is not Nova's says of no server that it is gone: Apache answers so while Nova's
+// configuration is missing, and Nova does to a path that it does not have.
+//
+// proves DET-4, SAFE-8
+func TestA404OfAnotherProgramProvesNothing(t *testing.T) {
+	for name, body := range map[string]string{
+		"HTML": "<!DOCTYPE HTML><html><title>404 Not Found</title></html>", "empty": "",
+		"a path": `{"message": "The resource could not be found.", "code": "404 Not Found", "title": "Not Found"}`,
+	} {
+		c := newCloud(t)
+		p := on(t, c, nil)
+		m := mustCreate(t, p, request("i-1"))
+		awaitRunning(t, p, m.Ref)
+		lists := false // an empty list beside the 404
+		c.Set(func(c *openstacktest.Cloud) {
+			c.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case strings.HasPrefix(r.URL.Path, "/compute/v2.1/servers/"+m.Ref):
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = w.Write([]byte(body))
+				case lists && r.URL.Path == "/compute/v2.1/servers/detail":
+					_, _ = w.Write([]byte(`{"servers": []}`))
+				default:
+					return false
+				}
+				return true
+			}
+		})
+		for what, call := range map[string]func() error{
+			"Create":     func() error { _, err := p.Create(t.Context(), request("i-1")); return err },
+			"Stop":       func() error { return p.Stop(t.Context(), shard, "i-1", time.Second) },
+			"Restart":    func() error { return p.Restart(t.Context(), shard, "i-1", "") },
+			"Console":    func() error { _, err := p.Console(t.Context(), shard, "i-1"); return err },
+			"Delete":     func() error { return p.Delete(t.Context(), shard, "i-1") },
+			"RemoveCopy": func() error { return p.RemoveCopy(t.Context(), shard, "i-1", m.Ref, m.Call) },
+		} {
+			if err := call(); err == nil || provider.KindOf(err) != provider.Temporary {
+				t.Errorf("%s: %s: %v, want an error that is temporary", name, what, err)
+			}
+		}
+		lists = true
+		if all, err := p.List(t.Context(), shard); err == nil {
+			t.Errorf("%s: List: %+v", name, all)
+		}
+		c.Set(func(c *openstacktest.Cloud) { c.Intercept = nil })
+		if all := mustList(t, p); len(all) != 1 || all[m.Ref].State != provider.StateRunning || len(c.Servers()) != 1 {
+			t.Errorf("%s: listed %+v; there are %d servers", name, all, len(c.Servers()))
+		}
+	}
+}
+
 // While a part of Nova is down, its servers are unknown to a coordinator that has seen them, and
 // the list is an error for one that has not. On later pages Nova leaves them out without a word.
 func TestAPartOfNovaIsDown(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"time"
@@ -19,7 +18,7 @@ func (p *Provider) get(ctx context.Context, id string) (*server, error) {
 		return fetch(ctx, s.compute, s.compute.ServiceURL("servers", url.PathEscape(id)), &answer)
 	})
 	switch {
-	case isStatus(err, http.StatusNotFound):
+	case gone(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -46,8 +45,8 @@ func (p *Provider) page(ctx context.Context, query url.Values) (servers []*serve
 		return nil, false, err
 	}
 	if answer.Servers == nil {
-		return nil, false, errors.New("the list of servers has none in it, and does not say that there " +
-			"are none: something else than Nova answered")
+		return nil, false, errors.New("the answer has no list of servers, not even an empty one: " +
+			"Nova did not answer")
 	}
 	for _, s := range *answer.Servers {
 		if s == nil || s.ID == "" {

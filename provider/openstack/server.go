@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// The metadata of a server of ours. Beside them are the user's tags.
+// Leasehold's metadata of a server, beside the user's tags.
 const (
 	tags        = "leasehold_"
 	tagShard    = tags + "shard"

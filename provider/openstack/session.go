@@ -55,8 +55,8 @@ func (p *Provider) with(ctx context.Context, f func(s *session) error) error {
 	return err
 }
 
-// patient is with, of a request that changes nothing or can be repeated: it waits out a throttle,
-// if that ends before the call does.
+// patient is like with, for a request that changes nothing or can be repeated: it waits out a
+// throttle, if that ends before the call does.
 func (p *Provider) patient(ctx context.Context, f func(s *session) error) error {
 	for {
 		err := p.with(ctx, f)

@@ -120,7 +120,7 @@ func (p *Provider) finish(ctx context.Context, r record, known kin) (record, err
 	return r, p.write(r)
 }
 
-// end stops a machine with the lock held all the while.
+// end stops a machine. The caller holds its lock.
 func (p *Provider) end(ctx context.Context, r record, timeout time.Duration) (record, error) {
 	r, known, err := p.askToEnd(ctx, r)
 	if err != nil {

@@ -81,7 +81,7 @@ func (id identity) runs() (bool, error) {
 // before the start time is compared, so that the pid cannot change hands in between.
 func (id identity) signal(sig syscall.Signal) error {
 	if id.pid <= 1 || id.pid == os.Getpid() {
-		return fmt.Errorf("signal process %d: refused: it is no machine's", id.pid)
+		return fmt.Errorf("signal process %d: refused: it belongs to no machine", id.pid)
 	}
 	fd, err := unix.PidfdOpen(id.pid, 0)
 	if errors.Is(err, unix.ESRCH) {

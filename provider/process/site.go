@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// siteFile names the directory for ever: another host has another one, and machines that were made
-// in it cannot be seen from there.
+// siteFile names the directory, and never changes: another host has another directory, and does not
+// see the machines in this one.
 const siteFile = ".site"
 
 // siteOf returns the name of a directory for machines, and gives it one if it has none. Of

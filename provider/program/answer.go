@@ -31,7 +31,7 @@ func (f *failure) err() error {
 		known = known || k == e.Kind
 	}
 	if !known {
-		return fmt.Errorf("the program answered with the error code %q, which is none: %s", Clip(f.Code), e.Message)
+		return fmt.Errorf("the program answered with the unknown error code %q: %s", Clip(f.Code), e.Message)
 	}
 	if e.Kind == provider.Throttled {
 		if e.After = Seconds(f.RetryAfter); e.After <= 0 || e.After > longestThrottle {

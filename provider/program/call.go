@@ -49,6 +49,12 @@ type Call struct {
 	Hidden map[string]string
 }
 
+// Veiled is a result with texts of the program's for people. They go to the status and the journal,
+// so they show no secrets.
+type Veiled interface {
+	Veil(veil func(text string) string)
+}
+
 // request is the program's input.
 type request struct {
 	API      int               `json:"api"`
@@ -145,6 +151,9 @@ func read(out []byte, most int, ended error, said string, veil func(string) stri
 	}
 	if err := json.Unmarshal(a.Result, result); err != nil {
 		return fmt.Errorf("the program's result cannot be read: %w", err)
+	}
+	if shown, is := result.(Veiled); is {
+		shown.Veil(veil)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Cluster is a member's place among several. Members show one another the certificate that they
-// show clients, so Config.TLS must be set.
+// Cluster is the configuration of a member of a cluster. Members show each other the certificate
+// that they show clients, so Config.TLS must be set.
 type Cluster struct {
 	Name       string // unique
 	ClientURL  string // where clients reach the member

@@ -28,8 +28,8 @@ type Config struct {
 	Listen  string       // host:port for clients; port 0 takes a free one
 	Logger  *slog.Logger // gets etcd's warnings and errors; nil: silent
 
-	// TLS is who the member is to its clients, and which of them it serves; nil: everybody, in
-	// plain text.
+	// TLS is the member's certificate, and the authority of its clients; nil: it serves all clients,
+	// in plain text.
 	TLS *TLS
 
 	// Cluster is what the member is to others; nil: it is alone, and has no port for others.
@@ -44,12 +44,11 @@ type Config struct {
 	StartTimeout time.Duration
 }
 
-// TLS are files of a member that shows a certificate and serves only those who show one. It takes
-// the common name of a client's certificate as its user, once authentication is
-// on.
+// TLS are files of a member that shows a certificate and serves only clients that show one. Once
+// authentication is on, the common name of a client's certificate is its user.
 type TLS struct {
 	Cert, Key string // for the address that it listens on; reloaded for each connection
-	ClientCA  string // who issues the certificates of clients
+	ClientCA  string // the authority that issues the certificates of clients
 }
 
 const (
@@ -97,8 +96,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if ip := net.ParseIP(host); !ip.IsLoopback() && cfg.TLS == nil {
-		cfg.Logger.Warn("embedded etcd listens for other machines without asking who they are: keep the port from them, "+
-			"or listen on 127.0.0.1", "address", cfg.Listen)
+		cfg.Logger.Warn("embedded etcd accepts connections from other machines without authentication: "+
+			"block the port, or listen on 127.0.0.1", "address", cfg.Listen)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
 	defer cancel()
@@ -222,8 +221,8 @@ func (s *Server) settings(cfg Config, address string, last *lastError) *embed.Co
 	return e
 }
 
-// startEtcd starts it. Data that etcd cannot make sense of makes it log a fatal line or panic: both
-// end here as errors.
+// startEtcd starts it. If etcd cannot read its data, it logs a fatal line or panics: both end here
+// as errors.
 func startEtcd(e *embed.Config, last *lastError) (etcd *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {

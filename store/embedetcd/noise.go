@@ -1,6 +1,7 @@
 package embedetcd
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,8 @@ var noise = []string{
 	"simple token is not cryptographically signed",
 }
 
-// endNoise is what etcd logs as errors whenever its servers are closed.
+// endNoise is what etcd logs as errors whenever its servers are closed, beside what it then
+// cancels.
 var endNoise = []string{
 	"setting up serving from embedded etcd failed.",
 	"stopping insecure grpc server due to error", "stopped insecure grpc server due to error",
@@ -46,8 +48,9 @@ type passed struct {
 
 // pass reports whether an entry is passed on, and how many equal ones were held back before it.
 func (w *warnings) pass(e zapcore.Entry, fields map[string]any) (held int, ok bool) {
+	ends := slices.Contains(endNoise, e.Message) || fields["error"] == context.Canceled.Error()
 	switch {
-	case slices.Contains(noise, e.Message), w.ending.Load() && slices.Contains(endNoise, e.Message):
+	case slices.Contains(noise, e.Message), w.ending.Load() && ends:
 		return 0, false
 	case e.Level != zapcore.WarnLevel:
 		return 0, true

@@ -40,6 +40,27 @@ func TestWarningsOfEtcdAreNotRepeated(t *testing.T) {
 	}
 }
 
+// What etcd cancels because its member is being closed is no warning; other failures are, and so is
+// what is canceled before.
+func TestCanceledByTheEndIsNoWarning(t *testing.T) {
+	entry := zapcore.Entry{Level: zapcore.WarnLevel, Time: time.Now(), Message: "failed to update cluster version"}
+	for _, c := range []struct {
+		ending bool
+		err    error
+		want   bool
+	}{
+		{false, context.Canceled, true},
+		{true, context.Canceled, false},
+		{true, context.DeadlineExceeded, true},
+	} {
+		w := new(warnings)
+		w.ending.Store(c.ending)
+		if _, ok := w.pass(entry, map[string]any{"error": c.err.Error()}); ok != c.want {
+			t.Errorf("ending %t, %q: passed on %t, want %t", c.ending, c.err, ok, c.want)
+		}
+	}
+}
+
 // A start and a stop in order log no warning and no error.
 func TestAMemberStartsAndStopsQuietly(t *testing.T) {
 	var out bytes.Buffer

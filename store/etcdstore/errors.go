@@ -81,7 +81,7 @@ func writeError(ctx context.Context, err error, sent bool) error {
 	case refused(err) || !sent:
 		return because(ctx, store.ErrUnavailable, err)
 	case status.Code(err) == codes.InvalidArgument:
-		return err // etcd's word that the request makes no sense
+		return err // etcd rejects the request as invalid
 	}
 	return because(ctx, store.ErrUnknown, err)
 }

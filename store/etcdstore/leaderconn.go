@@ -144,8 +144,8 @@ const (
 	statusPause   = 100 * time.Millisecond
 )
 
-// look asks every member for its status at the same time. Who does not answer within statusTimeout
-// has nil.
+// look asks every member for its status at the same time. The answer of a member that takes longer
+// than statusTimeout is nil.
 func look(ctx context.Context, members []member) []*pb.StatusResponse {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()

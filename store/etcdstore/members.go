@@ -21,7 +21,7 @@ import (
 // memberTimeout is how long a member may take to answer.
 const memberTimeout = 2 * time.Second
 
-// answer is what one address said.
+// answer is what one address answered.
 type answer struct {
 	member store.Member
 	id     uint64 // 0: it did not answer

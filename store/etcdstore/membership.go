@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Member is one of etcd's members, and what it says of itself.
+// Member is one of etcd's members, and the state that it reports.
 type Member struct {
 	ID      uint64
 	Name    string // "": it was added and has never started
@@ -63,7 +63,7 @@ func (m *Members) Close() error {
 	return closeClient(m.client)
 }
 
-// answerTime is how long one member may take to say how it is.
+// answerTime is how long one member may take to report its state.
 const answerTime = 2 * time.Second
 
 // List returns the members as one of them knows them: also without a quorum. It asks each of them
@@ -86,7 +86,7 @@ func (m *Members) List(ctx context.Context) ([]Member, error) {
 	return out, nil
 }
 
-// ask asks a member how it is.
+// ask asks a member for its state.
 func (m *Members) ask(ctx context.Context, of *Member) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -227,7 +227,7 @@ const (
 	goneAfter = 200 * time.Millisecond
 )
 
-// gone reports whether a majority says that there is no member of this ID. A member that is asked
+// gone reports whether a majority knows no member of this ID. A member that is asked
 // to remove itself may end before it can answer: then another one knows.
 func (m *Members) gone(ctx context.Context, id uint64) bool {
 	for range goneTries {
@@ -246,7 +246,7 @@ func (m *Members) gone(ctx context.Context, id uint64) bool {
 	return false
 }
 
-// Has reports whether there is a member at a peer URL, by the word of a majority.
+// Has reports whether there is a member at a peer URL, as a majority knows it.
 func (m *Members) Has(ctx context.Context, peer string) (bool, error) {
 	list, err := m.client.MemberList(ctx)
 	if err != nil {

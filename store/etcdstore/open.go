@@ -39,7 +39,7 @@ var _ store.Store = (*Store)(nil)
 
 // Open connects to etcd and returns once a member has answered. If none does it fails, within
 // DialTimeout at the latest and at once if every endpoint refuses. The error wraps
-// store.ErrUnavailable, or store.ErrDenied if etcd does not take who we say we are. ctx bounds
+// store.ErrUnavailable, or store.ErrDenied if etcd rejects our certificate or password. ctx bounds
 // opening alone.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
@@ -103,7 +103,7 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// connect makes a client and sees that a member answers it.
+// connect makes a client and checks that a member answers it.
 func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	client, err := s.newClient(ctx)
 	if err != nil {
@@ -158,7 +158,8 @@ type DialError struct {
 func (e *DialError) Error() string { return e.What.Error() + ": " + e.Next }
 func (e *DialError) Unwrap() error { return e.What }
 
-// explainDial says in one line which endpoints were tried, why that failed and what to do.
+// explainDial returns an error of one line: which endpoints were tried, why that failed and what to
+// do.
 func (s *Store) explainDial(ctx context.Context, err error) error {
 	where := strings.Join(s.cfg.Endpoints, ", ")
 	if denied(err) {
@@ -193,9 +194,9 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 	return &DialError{What: fmt.Errorf("connect to etcd at %s: %w: %s", where, store.ErrUnavailable, why), Next: next}
 }
 
-// asksForCertificate reports whether a member sends away those who show no certificate, and that we
-// have none. In TLS 1.3 that is only said after the handshake, and is lost if something was sent
-// meanwhile: so it is asked for by itself.
+// asksForCertificate reports whether a member rejects clients without a certificate, and this
+// client has none. In TLS 1.3 the server says so only after the handshake, and the message is lost
+// if the client has sent something by then: so this takes a connection of its own.
 func (s *Store) asksForCertificate() bool {
 	if s.cfg.TLS == nil || len(s.cfg.TLS.Certificates) > 0 {
 		return false

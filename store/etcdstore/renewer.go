@@ -96,7 +96,8 @@ func (r *renewer) use(endpoints []string) error {
 	return r.leader.use(r.client.Dial, endpoints)
 }
 
-// close ends all streams, fails who waits on them and waits until everything has ended.
+// close ends all streams, fails the renewals that wait on them, and waits until everything has
+// ended.
 func (r *renewer) close() {
 	r.mu.Lock()
 	already := r.closed

@@ -22,8 +22,8 @@ var (
 	errMoved = errors.New("etcd's leader moved")
 )
 
-// renewStream keeps one keepalive stream open, from the first renewal on, and matches its answers
-// with who waits for them.
+// renewStream keeps one keepalive stream open, from the first renewal on, and passes each answer to
+// the caller that waits for it.
 //
 // A renewal is first queued, then sent, then answered. Its waiter may leave at any point: while
 // queued it is taken out, once sent it stays until the answer or the end of the stream, so that the
@@ -96,7 +96,7 @@ func (s *renewStream) leave(w *waiter) {
 	}
 }
 
-// run keeps a stream open until ctx ends, then fails everybody who still waits.
+// run keeps a stream open until ctx ends, then fails all renewals that still wait.
 func (s *renewStream) run(ctx context.Context) {
 	var watchdog sync.WaitGroup
 	watchdog.Go(func() { s.watchStalls(ctx) })
@@ -337,7 +337,7 @@ func (s *renewStream) requeue() {
 	s.signal()
 }
 
-// shut fails everybody who waits, and everybody who comes later.
+// shut fails all renewals that wait, and all later ones.
 func (s *renewStream) shut() {
 	s.failSent(errClosed)
 	s.mu.Lock()

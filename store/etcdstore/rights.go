@@ -157,7 +157,7 @@ func (r *Rights) Forbid(ctx context.Context, role string, p store.Permission) er
 	return changed(ctx, "take permission from role "+role, err, rpctypes.ErrPermissionNotGranted)
 }
 
-// AddUser makes a user. Without a password only a certificate that names it is believed.
+// AddUser makes a user. Without a password it can log in only with a certificate that names it.
 func (r *Rights) AddUser(ctx context.Context, name, password string) error {
 	_, err := r.client.UserAddWithOptions(ctx, name, password, &clientv3.UserAddOptions{NoPassword: password == ""})
 	return changed(ctx, "make user "+name, err, rpctypes.ErrUserAlreadyExist)
@@ -181,7 +181,7 @@ func (r *Rights) Take(ctx context.Context, user, role string) error {
 	return changed(ctx, "take role "+role+" from user "+user, err, rpctypes.ErrRoleNotGranted)
 }
 
-// Enable turns authentication on: from then on etcd asks everybody who they are.
+// Enable turns authentication on: from then on every client must authenticate.
 func (r *Rights) Enable(ctx context.Context) error {
 	_, err := r.client.AuthEnable(ctx)
 	return changed(ctx, "turn authentication on", err, nil)

@@ -26,7 +26,7 @@ type waiter struct {
 	nextOfLease *waiter // sent after this one for the same lease
 }
 
-// waiterList is a list that gives up any of its members at once.
+// waiterList is a list from which any member can be removed at once.
 type waiterList struct{ head, tail *waiter }
 
 func (l *waiterList) push(w *waiter) {

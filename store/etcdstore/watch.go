@@ -253,8 +253,8 @@ func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 	return batch, nil
 }
 
-// watchError distinguishes a refusal, which ends a watch, from an interruption. A watch
-// that is refused on creation says so in text alone. An expired token is no refusal: the next
+// watchError distinguishes a refusal, which ends a watch, from an interruption. A watch that is
+// refused on creation has no error code, only a text. An expired token is no refusal: the next
 // session logs in again.
 func watchError(err error) error {
 	text := err.Error()

@@ -100,8 +100,7 @@ func (c *catalog) ask(names []string) {
 			continue
 		case len(c.ports[group]) >= maxPortsOfGroup || c.asked >= maxPorts:
 			c.refusals.Do(func() {
-				c.log.Warn("xds client asks for another port of a group than the many asked for before; "+
-					"it gets the answer that there is none",
+				c.log.Warn("xds client requests more ports than allowed; the answer is that the resource does not exist",
 					"group", fmt.Sprintf("%.100s", group), "port", port)
 			})
 			continue

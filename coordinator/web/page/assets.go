@@ -42,7 +42,6 @@ func readAsset(name, contentType string) (Asset, error) {
 func readTemplates() (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"path":    url.PathEscape,
-		"query":   url.QueryEscape,
 		"clock":   clock,
 		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"lines":   reason.OneLine,

@@ -69,10 +69,10 @@ func TestHostilePrograms(t *testing.T) {
 		"a member twice": {named, listing(`{"name": "a", "members": [` + one + `,` + one + `]}`), "listed twice"},
 		"a state": {
 			named, listing(`{"name": "a", "members": [` + strings.Replace(one, "ready", "fine", 1) + `]}`),
-			`"fine", which is none`,
+			`unknown state "fine"`,
 		},
 		"a health": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, `"up"`, `"good"`, 1) +
-			`]}`), `"good", which is none`},
+			`]}`), `unknown health "good"`},
 		"no address": {named, listing(`{"name": "a", "members": [` + strings.Replace(one, "10.0.0.1", "web", 1) +
 			`]}`), "must be an IP address"},
 		"connections": {
@@ -170,6 +170,30 @@ func TestCallsOfAProgram(t *testing.T) {
 		if provider.KindOf(err) != kind || !strings.Contains(err.Error(), "pool: so it is") ||
 			strings.Contains(err.Error(), "template") {
 			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// What a program says of a target that does not answer, or of a member's health, goes to the
+// status: it shows no secret.
+//
+// proves SEC-6
+func TestAListShowsNoSecrets(t *testing.T) {
+	b, _, err := scripted(t, named, listing(`{"name": "a", "error": "GET https://x:value of acme-token@lb: 502"},
+		{"name": "b", "members": [{"instance": "i", "address": "10.0.0.1", "port": 80, "state": "ready",
+		"health": "down", "why": "401: Bearer value of acme-token"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := b.List(t.Context(), "s1", nil)
+	if err != nil || len(l.Targets) != 2 || len(l.Targets[1].Members) != 1 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	for where, text := range map[string]string{
+		"the error": l.Targets[0].Err.Error(), "the reason": l.Targets[1].Members[0].Why,
+	} {
+		if strings.Contains(text, "value of acme-token") || !strings.Contains(text, "[secret token]") {
+			t.Errorf("%s: %s", where, text)
 		}
 	}
 }

@@ -76,6 +76,17 @@ type member struct {
 	Connections *int   `json:"connections"` // absent: unknown
 }
 
+// Veil hides secrets in errors and reasons.
+func (r *listResult) Veil(veil func(string) string) {
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		t.Error = veil(t.Error)
+		for j := range t.Members {
+			t.Members[j].Why = veil(t.Members[j].Why)
+		}
+	}
+}
+
 // read checks a program's list. One inconsistent entry makes the whole list an error.
 func (r *listResult) read(shard string, named bool, recorded []balancer.Member) (balancer.Listing, error) {
 	var l balancer.Listing
@@ -109,7 +120,7 @@ func (r *listResult) read(shard string, named bool, recorded []balancer.Member) 
 			case of[m.record]:
 				err = errors.New("is listed twice")
 			case !named && !known[m.record]:
-				err = errors.New("is not recorded, and the program says that it holds no names: how does it know?")
+				err = errors.New("is not recorded, and a program without the capability \"named\" cannot know it")
 			}
 			if err != nil {
 				return l, fmt.Errorf("target %q: member %q: %w", out.Name, program.Clip(m.Instance), err)
@@ -139,12 +150,12 @@ func (m *member) read(shard string) (balancer.Status, error) {
 	switch s.State {
 	case balancer.Ready, balancer.Draining, balancer.Disabled:
 	default:
-		return s, fmt.Errorf("has the state %q, which is none", program.Clip(m.State))
+		return s, fmt.Errorf("has the unknown state %q", program.Clip(m.State))
 	}
 	switch s.Health {
 	case balancer.HealthUnknown, balancer.Checking, balancer.Up, balancer.Down:
 	default:
-		return s, fmt.Errorf("has the health %q, which is none", program.Clip(m.Health))
+		return s, fmt.Errorf("has the unknown health %q", program.Clip(m.Health))
 	}
 	if s.Connections < balancer.UnknownConnections {
 		return s, fmt.Errorf("has %d connections", s.Connections)

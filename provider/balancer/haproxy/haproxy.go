@@ -174,8 +174,8 @@ func (b *Balancer) refusal(said string) error {
 	scope := "backend " + b.backend
 	switch {
 	case strings.TrimSpace(said) == "":
-		return balancer.Errorf(provider.Temporary, scope, "the change is not there: another client "+
-			"changed the server as well")
+		return balancer.Errorf(provider.Temporary, scope, "the change had no effect: another client "+
+			"changed the server at the same time")
 	// An option that does not exist, or a backend whose algorithm takes no servers at run time.
 	case strings.Contains(said, "unknown keyword"), strings.Contains(said, "must use a dynamic load balancing"),
 		strings.Contains(said, "is not permitted"), strings.Contains(said, "backend cannot use"):

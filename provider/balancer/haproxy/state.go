@@ -143,7 +143,7 @@ func readServer(fields []string, columns map[string]int, backend string) (s serv
 	number := func(name string) int {
 		n, wrong := strconv.Atoi(text(name))
 		if wrong != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %q is no number", name, quoted(text(name))))
+			err = errors.Join(err, fmt.Errorf("%s: %q is not a number", name, quoted(text(name))))
 		}
 		return n
 	}
@@ -233,7 +233,7 @@ func (s *server) addStatistics(row []string, columns map[string]int) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%s: %q is no number", name, quoted(text))
+			return fmt.Errorf("%s: %q is not a number", name, quoted(text))
 		}
 		*to = n
 	}

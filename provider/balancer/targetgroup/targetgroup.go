@@ -194,6 +194,10 @@ func (b *Balancer) health(ctx context.Context, group string, of []types.TargetDe
 	var out *elb.DescribeTargetHealthOutput
 	err := b.call(ctx, "target group "+nameOf(group), func(ctx context.Context) (err error) {
 		out, err = b.api.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &group, Targets: of})
+		if err == nil && out.TargetHealthDescriptions == nil {
+			// The SDK takes an empty body for an answer in which nothing is set.
+			err = errors.New("the answer has no list of targets, not even an empty one: Amazon did not answer")
+		}
 		return err
 	})
 	if err != nil {
@@ -222,7 +226,7 @@ func read(d types.TargetHealthDescription) (t target, err error) {
 	address, err := netip.ParseAddr(aws.ToString(d.Target.Id))
 	port := aws.ToInt32(d.Target.Port)
 	if err != nil || port < 1 || port > 65535 {
-		return t, fmt.Errorf("target %q, port %d: is no address and port", aws.ToString(d.Target.Id), port)
+		return t, fmt.Errorf("target %q, port %d: is not an address and a port", aws.ToString(d.Target.Id), port)
 	}
 	t.at = netip.AddrPortFrom(address, uint16(port))
 	t.status = balancer.Status{

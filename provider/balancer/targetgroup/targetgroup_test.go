@@ -290,6 +290,32 @@ func TestThrottles(t *testing.T) {
 	}
 }
 
+// An answer without a list of targets is no empty list: nothing is known of the members. The SDK
+// takes an empty body for an answer in which nothing is set.
+//
+// proves LB-3
+func TestAnAnswerWithoutAListProvesNothing(t *testing.T) {
+	t.Parallel()
+	w := serve(t, account())
+	b := w.must(arn)
+	if err := b.Add(t.Context(), "sh1", member); err != nil {
+		t.Fatal(err)
+	}
+	recorded := []balancer.Member{member}
+	for _, body := range []string{
+		"", "<DescribeTargetHealthResponse><DescribeTargetHealthResult/></DescribeTargetHealthResponse>",
+	} {
+		w.proxy.Add(faultproxy.Fault{Kind: faultproxy.Refuse, Answer: faultproxy.Answer{Status: 200, Body: body}})
+		if l, err := b.List(t.Context(), "sh1", recorded); err == nil {
+			t.Errorf("%q: %+v, so the member is gone: %v", body, l.Targets, l.Of(member).Gone())
+		}
+		w.proxy.Clear()
+	}
+	if l, err := b.List(t.Context(), "sh1", recorded); err != nil || l.Of(member).Has != 1 {
+		t.Errorf("%+v, %v", l.Targets, err)
+	}
+}
+
 // Impossible configurations are refused with the next step.
 //
 // proves SEC-7

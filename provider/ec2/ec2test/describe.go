@@ -146,16 +146,18 @@ next:
 	}
 	slices.SortFunc(chosen, func(a, b *machine) int { return strings.Compare(a.id, b.id) })
 	var out struct {
-		XMLName      xml.Name      `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ DescribeInstancesResponse"`
-		Reservations []reservation `xml:"reservationSet>item"`
-		Next         string        `xml:"nextToken,omitempty"`
+		XMLName xml.Name `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ DescribeInstancesResponse"`
+		Set     struct {
+			Items []reservation `xml:"item"`
+		} `xml:"reservationSet"` // EC2 sends the element of an empty list too
+		Next string `xml:"nextToken,omitempty"`
 	}
 	if len(chosen) > most {
 		chosen = chosen[:most]
 		out.Next = base64.StdEncoding.EncodeToString([]byte(chosen[most-1].id))
 	}
 	for _, m := range chosen {
-		out.Reservations = append(out.Reservations, reservation{ID: "r-" + m.id[2:], Instances: []item{m.item(tagged(m))}})
+		out.Set.Items = append(out.Set.Items, reservation{ID: "r-" + m.id[2:], Instances: []item{m.item(tagged(m))}})
 	}
 	return out, nil
 }

@@ -251,12 +251,14 @@ func (s *Server) describeHealth(q *amazontest.Query) (any, *amazontest.Fault) {
 		slices.SortFunc(places, netip.AddrPort.Compare)
 	}
 	var out struct {
-		XMLName xml.Name     `xml:"http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/ DescribeTargetHealthResponse"`
-		Targets []healthItem `xml:"DescribeTargetHealthResult>TargetHealthDescriptions>member"`
+		XMLName xml.Name `xml:"http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/ DescribeTargetHealthResponse"`
+		Targets struct {
+			Items []healthItem `xml:"member"`
+		} `xml:"DescribeTargetHealthResult>TargetHealthDescriptions"` // Amazon sends the element of an empty list too
 	}
 	for _, at := range places {
 		state, reason := s.targets[arn][at].health(g)
-		out.Targets = append(out.Targets, healthItem{at.Addr().String(), at.Port(), state, reason})
+		out.Targets.Items = append(out.Targets.Items, healthItem{at.Addr().String(), at.Port(), state, reason})
 	}
 	return out, nil
 }
