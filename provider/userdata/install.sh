@@ -104,7 +104,7 @@ printf '%s\n' {{quote .Document}} | put "$config/bootstrap.json" 600
 printf '%s\n' {{quote .CA}} | put "$config/ca.pem" 644
 {{- end}}
 program=$(agent)
-# The agent begins anew with another document, since that makes the machine another instance.
+# The agent starts over with another document, since that makes the machine another instance.
 document=$(sha256sum "$config/bootstrap.json" | cut -d' ' -f1)
 other=
 [ "$(cat "$state/started" 2>/dev/null)" = "$document" ] || other=yes

@@ -1,4 +1,4 @@
-// Badagent is an agent of a version that is no good: it ends at once, or runs and is never heard of.
+// Badagent is an agent of a bad version: it ends at once, or runs and sends nothing.
 package main
 
 import (
