@@ -223,7 +223,7 @@ func (o *order) taken(f *protocol.File, now ...time.Time) (text pairText, i issu
 	}
 	leaf, err := leafFor(o.answer.GetChain(), o.key)
 	if err == nil && !namesAre(leaf, f.GetCertificate().GetNames()) {
-		err = errors.New("its names are not those of the request")
+		err = errors.New("its names differ from the names in the request")
 	}
 	valid := func(at time.Time) bool { return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter) }
 	if err == nil && !slices.ContainsFunc(now, valid) {
