@@ -77,7 +77,7 @@ func TestReadingStatements(t *testing.T) {
 	}
 	refused("of another program")
 	for why, text := range map[string]string{
-		"no signed statement": "signed by me", "more than": strings.Repeat("x", release.MaxSigned+1),
+		"not a signed statement": "signed by me", "more than": strings.Repeat("x", release.MaxSigned+1),
 	} {
 		if err := os.WriteFile(program+".sig", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
