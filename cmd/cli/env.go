@@ -108,6 +108,16 @@ func (inv *Invocation) aside() output.Screen {
 
 func (inv *Invocation) wide() bool { return inv.flags.Output == "wide" }
 
+// onlyShows refuses to confirm a change together with an --output of records: with that, repair and
+// recover print what they would do, and write nothing.
+func (inv *Invocation) onlyShows(confirm []string) error {
+	if o := inv.flags.Output; len(confirm) > 0 && (o == "json" || o == "yaml") {
+		return failure(Usage, "run it without -o "+o+", which only shows what would be written",
+			"--confirm and -o %s exclude each other", o)
+	}
+	return nil
+}
+
 // records prints the result as JSON or YAML if --output asks for that.
 func (inv *Invocation) records(document any) (done bool, err error) {
 	return output.Document(inv.env.Stdout, inv.flags.Output, document)

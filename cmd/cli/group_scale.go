@@ -22,7 +22,10 @@ type GroupScale struct {
 // Run changes the size. In a group whose size follows its load the size overrides the load
 // (AUTO-3).
 func (c *GroupScale) Run(ctx context.Context, inv *Invocation) error {
-	if (c.Size == nil) != c.Auto {
+	if c.Size != nil && c.Auto {
+		return failureRun(Usage, "leasehold group scale --help", "a size and --auto exclude each other")
+	}
+	if c.Size == nil && !c.Auto {
 		return failureRun(Usage, "leasehold group scale --help", "give the new size, or --auto")
 	}
 	if c.Size != nil && (*c.Size < 0 || *c.Size > store.MaxSize) {

@@ -36,6 +36,9 @@ Where etcd had users and roles they are lost too: leasehold auth init comes firs
 // Run takes the next step: it creates the shard under its old ID or, if the shard exists, puts
 // machines back into their slots.
 func (c *Recover) Run(ctx context.Context, inv *Invocation) error {
+	if err := inv.onlyShows(c.Confirm); err != nil {
+		return err
+	}
 	kv, err := inv.find(ctx, inv.keys().Shard())
 	if err != nil {
 		return err

@@ -45,6 +45,9 @@ const (
 
 // Run shows the damage, and repairs it after confirmation.
 func (c *Repair) Run(ctx context.Context, inv *Invocation) error {
+	if err := inv.onlyShows(c.Confirm); err != nil {
+		return err
+	}
 	switch {
 	case c.At < 0:
 		return failure(Usage, "leasehold repair --help", "--at: %d: must be a revision", c.At)

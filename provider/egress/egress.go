@@ -35,8 +35,12 @@ func Client(caCert string, timeout time.Duration) (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: Stay}, nil
 }
 
-// Dialer refuses link-local addresses, whatever name leads to them: metadata services of clouds are
-// there, which hand out the credentials of the coordinator's own machine.
+// amazonMetadata is the address of EC2's metadata service in IPv6, which is not link-local.
+var amazonMetadata = netip.MustParseAddr("fd00:ec2::254")
+
+// Dialer refuses link-local addresses and EC2's metadata address in IPv6, whatever name leads to
+// them: metadata services of clouds are there, which hand out the credentials of the coordinator's
+// own machine.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 30 * time.Second, Control: control}
 }
@@ -48,6 +52,8 @@ func control(_, address string, _ syscall.RawConn) error {
 	}
 	if a := to.Addr().Unmap(); a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() {
 		return fmt.Errorf("%s is a link-local address: configure another one", a)
+	} else if a.WithZone("") == amazonMetadata {
+		return fmt.Errorf("%s is the address of EC2's metadata: configure another one", a)
 	}
 	return nil
 }

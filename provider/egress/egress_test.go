@@ -28,11 +28,15 @@ func TestOnlyWhatIsConfiguredIsReached(t *testing.T) {
 	if answer.StatusCode != http.StatusTemporaryRedirect || asked > 0 {
 		t.Errorf("a redirection was followed: %s, %d requests", answer.Status, asked)
 	}
-	for _, url := range []string{
-		"http://169.254.169.254/latest/", "http://[::ffff:169.254.169.254]/", "http://[fe80::1%25lo]/",
+	for url, why := range map[string]string{
+		"http://169.254.169.254/latest/":   "is a link-local address",
+		"http://[::ffff:169.254.169.254]/": "is a link-local address",
+		"http://[fe80::1%25lo]/":           "is a link-local address",
+		"http://[fd00:ec2::254]/latest/":   "is the address of EC2's metadata",
+		"http://[fd00:ec2:0:0::254%25lo]/": "is the address of EC2's metadata",
 	} {
 		_, err := client.Get(url) //nolint:bodyclose // there is none
-		if err == nil || !strings.Contains(err.Error(), "link-local") {
+		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

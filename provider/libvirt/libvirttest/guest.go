@@ -104,9 +104,13 @@ func (l *Libvirt) Print(domain, text string) error {
 	return l.awaitConsole(domain, text)
 }
 
+// guestPatience is how long a guest may take to start: seconds, or minutes on a machine that is
+// busy, since QEMU interprets each of its instructions.
+const guestPatience = 5 * time.Minute
+
 // awaitConsole waits until a guest has written a text.
 func (l *Libvirt) awaitConsole(domain, text string) error {
-	for over := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+	for over := time.Now().Add(guestPatience); ; <-time.After(50 * time.Millisecond) {
 		said, err := os.ReadFile(filepath.Join(l.Dir, "pool", domain+".console.log"))
 		if err == nil && bytes.Contains(said, []byte(text)) {
 			return nil
