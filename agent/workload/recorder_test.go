@@ -152,11 +152,7 @@ func TestAStartThatIsCalledOff(t *testing.T) {
 //
 // proves SAFE-9
 func TestARecordThatCannotBeReadIsNoProof(t *testing.T) {
-	first := begin(t, "orderly", nil)
-	first.start()
-	first.says("ready")
-	pid := first.State().PID
-	first.Release()
+	first, pid := released(t, "orderly")
 	path := first.records.path
 	unreadable := func() (readable func()) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -94,7 +95,7 @@ func notInSource(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r)
 func (c *Apply) flags() string {
 	words := Files{c.Files}.flags()
 	if c.Source != "" {
-		words += " --source " + shellWord(c.Source)
+		words += " --source " + reason.ShellWord(c.Source)
 	}
 	if c.Prune {
 		words += " --prune"
@@ -162,7 +163,7 @@ func (c *Apply) setSource(ch *groupChange) error {
 	had := ch.after.Source
 	switch {
 	case c.Source == "" && had != "" && !c.TakeOver:
-		return failure(Conflict, "run the same command with --source "+shellWord(had)+", or with --take-over",
+		return failure(Conflict, "run the same command with --source "+reason.ShellWord(had)+", or with --take-over",
 			"group %s was applied from source %s; nothing was changed", ch.name, had)
 	case had != "" && had != c.Source && !c.TakeOver:
 		return failure(Conflict, "take it out of the files, or run the same command with --take-over",

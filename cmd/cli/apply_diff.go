@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -104,7 +105,7 @@ func (c *Apply) exactly(inv *Invocation, in intent) string {
 		command += " --take-over"
 	}
 	if inv.flags.Shard != "default" {
-		command += " --shard=" + shellWord(inv.flags.Shard)
+		command += " --shard=" + reason.ShellWord(inv.flags.Shard)
 	}
 	for _, act := range in.toConfirm() {
 		command += " --confirm=" + act.group

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -88,7 +90,7 @@ func misparsed(err error, args []string) error {
 	}
 	if word, found := strings.CutPrefix(err.Error(), "unexpected argument "); found && takesFile(parse) &&
 		!strings.Contains(word, " ") {
-		return failure(Usage, strings.TrimSuffix(help, "--help")+"-f "+shellWord(word),
+		return failure(Usage, strings.TrimSuffix(help, "--help")+"-f "+reason.ShellWord(word),
 			"unexpected argument %s: a file is named with -f", word)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/groupdiff"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -64,7 +65,7 @@ func (inv *Invocation) applyCommand(changes []groupChange, files Files) string {
 		command += fmt.Sprintf(" --if-revision %d", changes[0].rev())
 	}
 	if inv.flags.Shard != "default" {
-		command += " --shard=" + shellWord(inv.flags.Shard)
+		command += " --shard=" + reason.ShellWord(inv.flags.Shard)
 	}
 	if slices.ContainsFunc(changes, func(ch groupChange) bool { return ch.isNew() && ch.after.Unstarted }) {
 		command += " --no-start"

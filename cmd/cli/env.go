@@ -108,10 +108,15 @@ func (inv *Invocation) aside() output.Screen {
 
 func (inv *Invocation) wide() bool { return inv.flags.Output == "wide" }
 
+// documents reports whether --output asks for JSON or YAML.
+func (inv *Invocation) documents() bool {
+	return inv.flags.Output == "json" || inv.flags.Output == "yaml"
+}
+
 // onlyShows refuses to confirm a change together with an --output of records: with that, repair and
 // recover print what they would do, and write nothing.
 func (inv *Invocation) onlyShows(confirm []string) error {
-	if o := inv.flags.Output; len(confirm) > 0 && (o == "json" || o == "yaml") {
+	if o := inv.flags.Output; len(confirm) > 0 && inv.documents() {
 		return failure(Usage, "run it without -o "+o+", which only shows what would be written",
 			"--confirm and -o %s exclude each other", o)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider/settings"
 	"github.com/leasehold/leasehold/store"
 )
@@ -23,17 +24,9 @@ type Files struct {
 func (f Files) flags() string {
 	words := make([]string, len(f.Files))
 	for i, name := range f.Files {
-		words[i] = "-f " + shellWord(name)
+		words[i] = "-f " + reason.ShellWord(name)
 	}
 	return strings.Join(words, " ")
-}
-
-// shellWord quotes a word for a shell if necessary.
-func shellWord(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`|&;<>()*?[]{}#~!") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // fileGroup is a group in a file.

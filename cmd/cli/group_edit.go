@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
@@ -59,7 +60,7 @@ func (c *GroupEdit) Run(ctx context.Context, inv *Invocation) error {
 
 // kept returns how to continue with the text in the file, since the next edit would start over.
 func kept(err error, file, confirm string) error {
-	apply := "leasehold group apply -f " + shellWord(file)
+	apply := "leasehold group apply -f " + reason.ShellWord(file)
 	var text *misspelt
 	var problems yamlfile.Problems
 	var f *Failure

@@ -51,7 +51,7 @@ func (c *InstanceBootstrap) Run(ctx context.Context, inv *Invocation) error {
 	case c.Valid < time.Minute || c.Valid > store.MaxBootstrapValid:
 		return failure(Usage, "leasehold instance bootstrap --help", "--valid: %s: must be 1m to %s", c.Valid,
 			store.Duration(store.MaxBootstrapValid))
-	case c.CloudConfig && (inv.flags.Output == "json" || inv.flags.Output == "yaml"):
+	case c.CloudConfig && inv.documents():
 		return failure(Usage, "leasehold instance bootstrap --help", "--cloud-config and -o %s exclude each other",
 			inv.flags.Output)
 	}

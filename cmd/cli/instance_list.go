@@ -31,7 +31,8 @@ func (c *InstanceList) Run(ctx context.Context, inv *Invocation) error {
 			c.Limit)
 	}
 	if c.Of != "" && c.Group != "" && c.Of != c.Group {
-		return failure(Usage, "leasehold instance list "+shellWord(c.Of), "%s and -g %s: give one group", c.Of, c.Group)
+		return failure(Usage, "leasehold instance list "+reason.ShellWord(c.Of), "%s and -g %s: give one group", c.Of,
+			c.Group)
 	}
 	c.Group = cmp.Or(c.Group, c.Of)
 	names, err := inv.shards(ctx, c.AllShards)
@@ -233,7 +234,7 @@ func (inv *Invocation) readInstances(ctx context.Context, keys store.Keys, group
 	if err != nil || len(some.records) == 0 {
 		return some, err
 	}
-	if inv.flags.Output == "json" || inv.flags.Output == "yaml" {
+	if inv.documents() {
 		return some, nil // JSON and YAML show the records alone
 	}
 	first, last := some.records[0].ID, some.records[len(some.records)-1].ID

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/review"
 )
 
@@ -34,7 +35,7 @@ func (c *Report) Run(ctx context.Context, inv *Invocation) error {
 		switch {
 		case len(doc.Groups) > 0:
 		case c.From != "":
-			return failure(NotFound, "leasehold report --from "+shellWord(c.From), "%s has no group %q", c.From, c.Group)
+			return failure(NotFound, "leasehold report --from "+reason.ShellWord(c.From), "%s has no group %q", c.From, c.Group)
 		default:
 			if err := inv.knownGroup(ctx, []string{inv.flags.Shard}, c.Group); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/scenario"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -206,7 +207,7 @@ func missed(res *scenario.Result) string {
 func (c *Simulate) command(seed uint64) string {
 	text := "leasehold simulate " + Files{Files: c.File}.flags()
 	if c.Scenario != "" {
-		text += " --scenario " + shellWord(c.Scenario)
+		text += " --scenario " + reason.ShellWord(c.Scenario)
 	}
 	if c.For > 0 {
 		text += " --for " + c.For.String()

@@ -70,7 +70,7 @@ func (c *Status) Run(ctx context.Context, inv *Invocation) error {
 		state.raw.Etcd = state.Etcd
 		found := story.Problems(&state.Shard, now)
 		state.raw.Problems = found
-		if documents = append(documents, state.raw); inv.flags.Output == "json" || inv.flags.Output == "yaml" {
+		if documents = append(documents, state.raw); inv.documents() {
 			continue
 		}
 		if i > 0 {

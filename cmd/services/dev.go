@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/access"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/provider/process"
@@ -290,7 +291,7 @@ func (w *devWorld) announce(address string) error {
 	}
 	w.print("ready  etcd %s  agents %s%s%s  data %s\n", w.endpoint, address, w.web.shown(), w.found.shown(), w.dir)
 	if !w.isUsual() {
-		fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", quotedIfNeeded(DevSettings(w.dir)))
+		fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", reason.ShellWord(DevSettings(w.dir)))
 	}
 	return nil
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/pki"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider/durable"
 	"github.com/leasehold/leasehold/store"
 )
@@ -39,7 +39,7 @@ func (c Credentials) writeSettings(dir, endpoint, shard string) error {
 	settings := fmt.Sprintf("# leasehold dev writes this when it starts, and removes it when it stops\n"+
 		"endpoints: [%q]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n", endpoint, ca, cert, key, shard)
 	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n",
-		quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))
+		reason.ShellWord("https://"+endpoint), reason.ShellWord(ca), reason.ShellWord(rootCert), reason.ShellWord(rootKey))
 	return errors.Join(
 		durable.Replace(DevSettings(dir), []byte(settings), 0o600),
 		durable.Replace(devEtcdctl(dir), []byte(variables), 0o600),
@@ -49,17 +49,6 @@ func (c Credentials) writeSettings(dir, endpoint, shard string) error {
 // removeSettings removes what writeSettings wrote, when the etcd has stopped.
 func (c Credentials) removeSettings(dir string) error {
 	return errors.Join(os.Remove(DevSettings(dir)), os.Remove(devEtcdctl(dir)))
-}
-
-// quoted quotes a word for a shell.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// quotedIfNeeded quotes only what a shell would split: most paths read better without quotes.
-func quotedIfNeeded(s string) string {
-	if strings.ContainsAny(s, " \t'\"\\$`&;()<>|*?[]#~!") {
-		return quoted(s)
-	}
-	return s
 }
 
 // connection returns how a coordinator reaches the etcd.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -223,7 +224,7 @@ func (w *devWorld) tellHow(ctx context.Context, group string) bool {
 		}
 		config := ""
 		if !w.isUsual() {
-			config = "--config " + quotedIfNeeded(DevSettings(w.dir)) + " "
+			config = "--config " + reason.ShellWord(DevSettings(w.dir)) + " "
 		}
 		w.print("\nGroup %[1]s is complete. Watch it heal: in another terminal,\n\n    kill -9 %[2]d        # the agent of "+
 			"%[3]s%[4]s\n    %[5]s %[6]sexplain %[3]s\n    %[5]s %[6]sstatus\n\nCtrl-C stops everything.\n\n",

@@ -2,6 +2,7 @@ package reason
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -92,4 +93,16 @@ func OneLine(s string) string {
 		}
 	}
 	return strings.Map(clean, s)
+}
+
+// plainWord is a word that no shell changes.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
+
+// ShellWord quotes a word for a shell if necessary: people copy the commands that are shown to
+// them, and what stands in them may come from a URL.
+func ShellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/provider/clip"
 )
 
 // failure is a failed delivery. It contains no URL, which may be a secret.
@@ -27,12 +28,12 @@ type failure struct {
 
 func (f *failure) Error() string { return f.why }
 
-// maxWhy bounds what is recorded of a failure, in characters. The receiver may have written it, and
+// maxWhy bounds what is recorded of a failure, in bytes. The receiver may have written it, and
 // etcd would not take a record that holds megabytes of it.
 const maxWhy = 300
 
 func newFailure(why string) *failure {
-	return &failure{why: fmt.Sprintf("%.*s", maxWhy, reason.OneLine(why))}
+	return &failure{why: clip.Marked(reason.OneLine(why), maxWhy)}
 }
 
 // longestAfter bounds the delay that a receiver may ask for.

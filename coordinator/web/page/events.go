@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/view"
 	"github.com/leasehold/leasehold/docs"
 )
@@ -43,10 +44,10 @@ func (p *Pages) events(b *builder) Page {
 	page.Title, page.Here = "events", "events"
 	page.Command = "leasehold events"
 	if v.Group != "" {
-		page.Command += " --group " + shellWord(v.Group)
+		page.Command += " --group " + reason.ShellWord(v.Group)
 	}
 	if v.Instance != "" {
-		page.Command += " --instance " + shellWord(v.Instance)
+		page.Command += " --instance " + reason.ShellWord(v.Instance)
 	}
 	older := b.fragment("older", "older", v)
 	parts := []Fragment{older}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
@@ -66,7 +67,7 @@ func (p *Pages) group(b *builder, name string) Page {
 	page := b.page(v.Truth, v.Revision)
 	page.Title, page.Here = name, "shard"
 	page.Trail = []Step{{name, "/g/" + url.PathEscape(name)}}
-	page.Command = "leasehold explain " + shellWord(name)
+	page.Command = "leasehold explain " + reason.ShellWord(name)
 	from, to := chosen(b.query)
 	v.Events = p.views.Events(view.Wanted{Group: name, From: from, To: to, Most: 2 * recentEvents}).Entries
 	if !v.Found {

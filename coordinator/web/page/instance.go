@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
@@ -24,7 +25,7 @@ func (p *Pages) instance(b *builder, id string) Page {
 		return b.unread()
 	}
 	page := b.page(v.Truth, v.Revision)
-	page.Title, page.Here, page.Command = id, "shard", "leasehold explain "+shellWord(id)
+	page.Title, page.Here, page.Command = id, "shard", "leasehold explain "+reason.ShellWord(id)
 	if v.Group != "" {
 		page.Trail = append(page.Trail, Step{v.Group, "/g/" + url.PathEscape(v.Group)})
 	}
@@ -50,7 +51,7 @@ func (p *Pages) instanceThen(b *builder, id string) Page {
 	v := instanceThen{Instance: of, Name: id}
 	page := b.page(v.Truth, v.Revision)
 	page.Title, page.Here = id+" at "+b.at.UTC().Format("01-02 15:04:05"), "shard"
-	page.Command = "leasehold events --instance " + shellWord(id)
+	page.Command = "leasehold events --instance " + reason.ShellWord(id)
 	if v.Group != "" {
 		page.Trail = append(page.Trail, Step{v.Group, withMoment("/g/"+url.PathEscape(v.Group), b.at)})
 	}

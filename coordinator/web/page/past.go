@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/journal"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/view"
 )
 
@@ -90,7 +91,7 @@ func (p *Pages) groupThen(b *builder, name string) Page {
 	v.Events = p.views.Events(view.Wanted{Group: name, To: b.at.Add(1), Most: 2 * recentEvents}).Entries
 	page := b.page(p.views.Truth(b.now), b.revision())
 	page.Title, page.Here, page.Command = name+" at "+b.at.UTC().Format("01-02 15:04:05"), "shard",
-		"leasehold events --group "+shellWord(name)
+		"leasehold events --group "+reason.ShellWord(name)
 	page.Trail = []Step{{name, "/g/" + url.PathEscape(name)}}
 	page.Truth.At = b.at
 	page.Main = []Fragment{

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/coordinator/review"
 	"github.com/leasehold/leasehold/coordinator/view"
 )
@@ -47,7 +48,7 @@ func (p *Pages) report(b *builder) Page {
 	if v.Group != "" {
 		page.Title += " on " + v.Group
 		page.Trail = []Step{{v.Group, "/g/" + url.PathEscape(v.Group)}}
-		page.Command += " --group " + shellWord(v.Group)
+		page.Command += " --group " + reason.ShellWord(v.Group)
 		v.Drills, _ = p.views.Drills(v.Group) // the report was made just now
 	}
 	page.Main = []Fragment{b.fragment("report", "report", v)}

@@ -38,17 +38,6 @@ func firstOf(text string, names []string) (at int, first string) {
 	return at, first
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-
-// shellWord is a name as a shell takes it. The name comes from the URL, and people copy the command
-// that is shown with it.
-func shellWord(name string) string {
-	if plainWord.MatchString(name) {
-		return name
-	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-}
-
 var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
 // plain is a text of docs/rules.md without marks and links.
