@@ -15,7 +15,7 @@ expansion-off-by-one|coordinator/plan/heal.go|s/d.budget.expansion()-d.budget.fi
 restart-budget-off-by-one|coordinator/plan/roll.go|s/d.budget.unavailable() >= most/d.budget.unavailable() > most/
 removal-budget-off-by-one|coordinator/plan/heal.go|s/d.budget.unavailable() >= b.down/d.budget.unavailable() > b.down/
 deleting-budget-off-by-one|coordinator/plan/budget.go|s/d.counts.leaving < d.spec.Budget.MaxDeleting/d.counts.leaving <= d.spec.Budget.MaxDeleting/
-scale-down-takes-the-room-of-busy-ones|coordinator/plan/scale.go|s/mayDeletePlanned(m.task(store.WorkScaleDown), m)/mayDelete(m.task(store.WorkScaleDown), m)/
+scale-down-takes-the-room-of-busy-ones|coordinator/plan/scale.go|s/plannedDeletionBlocker(m)/deletionBlocker(m)/
 creating-budget-forgotten|coordinator/plan/budget.go|s/d.spec.Budget.MaxCreating == 0 ||/true ||/
 return-of-an-agent-not-compared|coordinator/plan/heal.go|s/out := \[\]store.Condition{store.At(keys.Alive(m.ID()), m.Alive.Modified)}/out := []store.Condition{}/
 replacement-not-compared|coordinator/plan/settle.go|s/append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))/m.proof(d.s.Keys)/

@@ -333,11 +333,10 @@ func (d *agents) offerNext() {
 	if w.Proved {
 		most = max(1, d.spec.Agent.AtOnce.Up(d.spec.Size))
 	}
-	if d.offered >= most || !d.served(what) {
+	if d.offered >= most || d.waits(what, d.offerBlocker()) {
 		return
 	}
-	if c := d.windows.closedFor(store.PlannedRoll); c != nil {
-		d.windows.holdBack(c, what)
+	if d.waits(what, d.windows.blocker(store.PlannedRoll)) {
 		return
 	}
 	if d.storms.storm != nil || d.healing.breaker != nil || d.roll.rollout != nil || d.now.Before(d.s.GraceEnd) ||
@@ -366,20 +365,20 @@ func (d *agents) offerNext() {
 	}
 }
 
-// served reports whether coordinators serve the version, and are ready for it.
-func (d *agents) served(what task) bool {
+// offerBlocker returns why coordinators cannot offer the version: they do not serve it, or are
+// older than it; nil if they can.
+func (d *agents) offerBlocker() *blocker {
 	for _, v := range d.s.Agents {
 		if v.Version != d.wave.Version {
 			continue
 		}
-		if v.Before != "" {
-			d.block("PROV-7", what, store.BlockedByOldCoordinator,
-				store.BlockedFacts{Name: v.Version, Other: v.Before, Text: v.BeforeOf})
+		if v.Before == "" {
+			return nil
 		}
-		return v.Before == ""
+		return blocked("PROV-7", store.BlockedByOldCoordinator,
+			store.BlockedFacts{Name: v.Version, Other: v.Before, Text: v.BeforeOf})
 	}
-	d.block("PROV-7", what, store.BlockedByNoRelease, store.BlockedFacts{Name: d.wave.Version})
-	return false
+	return blocked("PROV-7", store.BlockedByNoRelease, store.BlockedFacts{Name: d.wave.Version})
 }
 
 func (d *agents) offer(m *member) {

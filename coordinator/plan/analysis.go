@@ -124,9 +124,9 @@ func (d *analysis) passes(since time.Time) bool {
 	return d.awaits == nil
 }
 
-// holdsUp reports whether the roll has to wait for an analysis before its next step, and records
-// that.
-func (d *analysis) holdsUp() bool {
+// holdUp makes the roll wait for an analysis before its next step, and records that once. It
+// returns false if there is nothing to wait for.
+func (d *analysis) holdUp() bool {
 	if d.awaits == nil {
 		return false
 	}
@@ -138,9 +138,9 @@ func (d *analysis) holdsUp() bool {
 	return true
 }
 
-// waitsForNumber reports whether an analysis is the only reason why the roll makes no progress, and
-// records that. While an instance on the new template is unhealthy, that may be why the value is
+// waitForNumber makes the roll wait for an analysis if that is the only reason why it makes no
+// progress. While an instance on the new template is unhealthy, that may be why the value is
 // bad.
-func (d *analysis) waitsForNumber() bool {
-	return d.awaits != nil && d.roll.rollout.Blamed == "" && !d.roll.unproven() && d.holdsUp()
+func (d *analysis) waitForNumber() bool {
+	return d.awaits != nil && d.roll.rollout.Blamed == "" && !d.roll.unproven() && d.holdUp()
 }

@@ -44,7 +44,7 @@ func TestWhenAnAnalysisPausesTheDeadline(t *testing.T) {
 		if waits := d.roll.rollout.Stalls == nil; waits != c.waits {
 			t.Errorf("%s: the deadline is paused: %t", name, waits)
 		}
-		d.analysis.holdsUp() // as the next step of the roll does
+		d.analysis.holdUp() // as the next step of the roll does
 		n := 0
 		for _, b := range d.blocked {
 			if b.Kind == store.BlockedByAnalysis {
@@ -76,7 +76,7 @@ func TestAnAnalysisDoesNotJudgeARollback(t *testing.T) {
 			w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, LastGood: &good, Accepted: &g})
 		}
 		d := w.drafted()
-		if d.analysis.analyzed() == back || d.analysis.holdsUp() == back {
+		if d.analysis.analyzed() == back || d.analysis.holdUp() == back {
 			t.Errorf("rollback %t: judged %t", back, d.analysis.analyzed())
 		}
 	}

@@ -113,6 +113,36 @@ func (d *status) blockHealth(m *member) {
 // task is work on the member.
 func (m *member) task(work store.Work) task { return task{work: work, instance: m.ID()} }
 
+// blocker is why work that is due may not begin now. What decides that only returns it: waits
+// records it. One without a kind is not shown: the work goes on with the next plan.
+type blocker struct {
+	rule     string
+	why      store.BlockedKind
+	of       store.BlockedFacts
+	balancer string // the load balancer whose next List may end it
+}
+
+func blocked(rule string, why store.BlockedKind, of store.BlockedFacts) *blocker {
+	return &blocker{rule: rule, why: why, of: of}
+}
+
+// nextPlan blocks work until the next plan.
+var nextPlan = &blocker{}
+
+// waits makes a task wait for what blocks it, and records that. It returns false if nothing does.
+func (d *draft) waits(what task, b *blocker) bool {
+	if b == nil {
+		return false
+	}
+	if b.balancer != "" {
+		d.traffic.watch(b.balancer)
+	}
+	if b.why != "" {
+		d.block(b.rule, what, b.why, b.of)
+	}
+	return true
+}
+
 // block records that a task is due and has to wait.
 func (d *draft) block(rule string, what task, why store.BlockedKind, of store.BlockedFacts) {
 	of.Group = d.g.Name

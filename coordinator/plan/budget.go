@@ -240,47 +240,52 @@ func (d *budget) roomToDelete() bool {
 	return d.spec.Budget.MaxDeleting == 0 || d.counts.leaving < d.spec.Budget.MaxDeleting
 }
 
-func (d *budget) mayCreate(what task) bool {
-	if len(d.s.Shard.Record.Evacuated) > 0 && len(d.zones()) == 0 {
-		d.block("DRAIN-3", what, store.BlockedByEvacuation,
-			store.BlockedFacts{Name: strings.Join(d.wantedZones(), ",")})
-		return false
+// creationBlocker returns what blocks the creation of an instance; nil if nothing does.
+func (d *budget) creationBlocker() *blocker {
+	switch {
+	case len(d.s.Shard.Record.Evacuated) > 0 && len(d.zones()) == 0:
+		return blocked("DRAIN-3", store.BlockedByEvacuation, store.BlockedFacts{Name: strings.Join(d.wantedZones(), ",")})
+	case !d.roomToCreate():
+		return blocked("HEAL-7", store.BlockedByMaxCreating, store.BlockedFacts{})
+	case d.made >= maxCreations:
+		return nextPlan
 	}
-	if !d.roomToCreate() {
-		d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{})
-		return false
-	}
-	return d.made < maxCreations // the rest on the next cache
+	return nil
 }
 
-// mayAdd is mayCreate for work that creates an additional machine: it waits for the limits of the
-// shard, behind slots without an instance (CAP-1).
-func (d *budget) mayAdd(what task) bool { return d.mayCreate(what) && !d.limited(what, false) }
-
-// mayDelete applies max_deleting. A member that failed or has to go does not wait for what busy
-// ones use of it (BUSY-1).
-func (d *budget) mayDelete(what task, m *member) bool { return d.allowsDeletion(what, m, m.unwanted()) }
-
-// mayGiveWay is mayDelete for a member that works, and whose room a failed one needs (HEAL-8).
-func (d *budget) mayGiveWay(what task, m *member) bool { return d.allowsDeletion(what, m, true) }
-
-// mayDeletePlanned is mayDelete for planned work, which waits for busy ones even if the member has
-// failed: a roll takes such a member only if nothing heals it, and a group that shrinks needs no
-// other in its place (HEAL-9).
-func (d *budget) mayDeletePlanned(what task, m *member) bool { return d.allowsDeletion(what, m, false) }
-
-func (d *budget) allowsDeletion(what task, m *member, heals bool) bool {
-	if !m.goingDown() && !d.traffic.mayLeave(what, m) {
-		return false
+// additionBlocker is creationBlocker for work that creates an additional machine: it waits for the
+// limits of the shard, behind slots without an instance (CAP-1).
+func (d *budget) additionBlocker() *blocker {
+	if b := d.creationBlocker(); b != nil {
+		return b
 	}
-	if d.roomToDelete() || m.goingDown() { // a member that is going down is in the budget already
-		return true
+	return d.limitBlocker(false)
+}
+
+// deletionBlocker returns what blocks the deletion of a member: max_deleting, or a load balancer. A
+// member that failed or has to go does not wait for what busy ones use of the budget (BUSY-1).
+func (d *budget) deletionBlocker(m *member) *blocker { return d.blockerToDelete(m, m.unwanted()) }
+
+// givingWayBlocker is deletionBlocker for a member that works, and whose room a failed one needs
+// (HEAL-8).
+func (d *budget) givingWayBlocker(m *member) *blocker { return d.blockerToDelete(m, true) }
+
+// plannedDeletionBlocker is deletionBlocker for planned work, which waits for busy ones even if the
+// member has failed: a roll takes such a member only if nothing heals it, and a group that shrinks
+// needs no other in its place (HEAL-9).
+func (d *budget) plannedDeletionBlocker(m *member) *blocker { return d.blockerToDelete(m, false) }
+
+func (d *budget) blockerToDelete(m *member, heals bool) *blocker {
+	if m.goingDown() { // it is in the budget already
+		return nil
 	}
-	if heals && d.counts.leaving-d.finishing() < d.spec.Budget.MaxDeleting {
-		return true
+	if b := d.traffic.leavingBlocker(m); b != nil {
+		return b
 	}
-	d.block("HEAL-7", what, store.BlockedByMaxDeleting, store.BlockedFacts{})
-	return false
+	if d.roomToDelete() || heals && d.counts.leaving-d.finishing() < d.spec.Budget.MaxDeleting {
+		return nil
+	}
+	return blocked("HEAL-7", store.BlockedByMaxDeleting, store.BlockedFacts{})
 }
 
 // Turns serializes a group's changes that use its budgets: each compares the key turns/<group> with

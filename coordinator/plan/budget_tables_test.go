@@ -410,7 +410,7 @@ func TestWhatAStormSays(t *testing.T) {
 			d.s, d.g, d.now, d.spec = &Snapshot{}, &Group{Name: "web"}, epoch, &spec
 			d.storms.storm, d.storms.tally = &c.storm, Tally{Now: 3, Of: 6}
 		})
-		if !d.storms.delays(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
+		if !d.storms.holdBack(m) || len(d.blocked) != 1 || d.blocked[0].Kind != c.kind || d.blocked[0].Of != c.of ||
 			d.blocked[0].Instance != "web-0-b" || d.blocked[0].Rule != "SAFE-2" {
 			t.Errorf("what waits: %+v", d.blocked)
 		}

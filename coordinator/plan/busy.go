@@ -39,9 +39,9 @@ func (v *view) busyTime(m *member, why store.Purpose) time.Duration {
 	return v.spec.Busy.Patience()
 }
 
-// finishes continues a drain that waits until the workload is idle. It returns false if that wait
+// finish continues a drain that waits until the workload is idle. It returns false if that wait
 // is over, or if other conditions decide.
-func (d *drains) finishes(m *member, rec *store.Drain) bool {
+func (d *drains) finish(m *member, rec *store.Drain) bool {
 	if rec.Busy == nil || rec.Done != "" {
 		return false
 	}
@@ -69,9 +69,9 @@ func (d *drains) finishes(m *member, rec *store.Drain) bool {
 	return true
 }
 
-// awaitsIdle makes a planned restart in place wait until the workload is idle, and reports whether
+// awaitIdle makes a planned restart in place wait until the workload is idle, and reports whether
 // it does.
-func (d *roll) awaitsIdle(m *member, why store.Cause) bool {
+func (d *roll) awaitIdle(m *member, why store.Cause) bool {
 	if !d.asksBusy() || !m.healthy() || d.isIdle(m) || d.spec.Busy.Patience() == 0 {
 		return false
 	}

@@ -30,8 +30,16 @@ func (d *providerCalls) follow() {
 			if d.spec == nil || d.g.Unreadable != "" {
 				continue
 			}
-			if d.mustWait(m, tried) {
+			of, r, refused := d.refusal(m)
+			if refused && tried[of] {
+				continue // one creation at a time retries: its result triggers a new plan for the others (PROV-5)
+			}
+			if refused && d.now.Before(r.Until) {
+				d.wake(r.Until)
 				continue
+			}
+			if refused {
+				tried[of] = true
 			}
 			kind = CallCreate
 		case m.mustRestart():
@@ -81,23 +89,6 @@ func (d *providerCalls) triedRefusals() map[Refused]bool {
 		}
 	}
 	return tried
-}
-
-// mustWait reports whether a creation waits for a refusal to end (PROV-5). One creation at a time
-// retries; its result triggers a new plan for the others.
-func (d *providerCalls) mustWait(m *member, tried map[Refused]bool) bool {
-	of, r, refused := d.refusal(m)
-	switch {
-	case !refused:
-		return false
-	case tried[of]:
-		return true
-	case d.now.Before(r.Until):
-		d.wake(r.Until)
-		return true
-	}
-	tried[of] = true
-	return false
 }
 
 // halted returns the provider calls that were decided before the group was paused.

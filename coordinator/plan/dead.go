@@ -31,7 +31,7 @@ func (d *healing) removeDead(sl *slot, m *member) {
 		return
 	}
 	surplus := d.surplus() // a surplus member is removed in any case (REC-4)
-	if d.protectedFromHealing(m) || !surplus && d.notToBeHealed(m) {
+	if d.waitsProtected(m) || !surplus && d.holdBack(m) {
 		return
 	}
 	if !surplus && d.restartDead(sl, m) {
@@ -64,7 +64,7 @@ func (d *healing) restartDead(sl *slot, m *member) bool {
 		len(d.others(m, (*member).fills)) > 0 {
 		return false
 	}
-	if d.flapping.waits(sl, m.task(store.WorkRestart)) {
+	if d.waits(m.task(store.WorkRestart), d.flapping.blocker(sl)) {
 		return true
 	}
 	if d.nextRestart(m) == "" {

@@ -54,8 +54,13 @@
 // Most deciders are a type of their own with the draft in it, in the file of their subject:
 // healing, roll, traffic. Some files add methods to the type of another file. A decider keeps what
 // only it writes. In its methods d is the decider: d.step and d.block are the draft's, and
-// d.budget.mayCreate asks another decider. Methods of view and fleet decide nothing. Budgets are
-// counted on the fleet, hence from phases alone.
+// d.budget.creationBlocker asks another decider. Methods of view and fleet decide nothing. Budgets
+// are counted on the fleet, hence from phases alone.
+//
+// What reports whether something holds changes nothing. It returns what blocks work as a value
+// (blocker), and d.waits records it, where the work would have begun. One thing it may do: where
+// its answer depends on the time, it calls d.wake, so that a later plan asks again. That adds an
+// earlier time to the plan's end and nothing else.
 //
 // # Invariants
 //

@@ -28,7 +28,7 @@ func (d *draft) retire(m *member, why motive, what store.EffectKind, facts []sto
 			Lost:  m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
 		}
 		if m.inTraffic() && len(m.Record.Spec.Drain.Hook) > 0 {
-			rec.Token = "" // leavesTraffic notifies its agent, once its load balancers send no new connections
+			rec.Token = "" // leaveTraffic notifies its agent, once its load balancers send no new connections
 		}
 		if patience > 0 {
 			t := d.timer(patience)
@@ -102,8 +102,8 @@ func (d *drains) follow() {
 		case d.comesBack(m, rec):
 		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
 			d.drainsAfterAll(m)
-		case d.traffic.leavesTraffic(m, rec, due):
-		case d.finishes(m, rec):
+		case d.traffic.leaveTraffic(m, rec, due):
+		case d.finish(m, rec):
 		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", store.Cause{Kind: store.CauseDrained, Text: rec.Done})

@@ -92,7 +92,7 @@ func (d *drills) notNow(due time.Time) string {
 		return "nothing is done in the group now: it is paused, or the shard is on hold"
 	case d.s.ClocksApart >= ClocksApart:
 		return "the clocks of the coordinators differ"
-	case d.windows.closedFor(store.PlannedDrill) != nil:
+	case d.windows.blocker(store.PlannedDrill) != nil:
 		return "no window allows it now, or there is a freeze"
 	default:
 		return ""

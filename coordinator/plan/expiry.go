@@ -102,9 +102,9 @@ func (d *expiry) replaceOld(m *member) bool {
 	case m.Record.Protected != "":
 		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
 		return true
-	case d.tooEarly(m, what):
+	case d.waits(what, d.blocker(m)):
 		return true
-	case d.flapping.waits(m.slot, what):
+	case d.waits(what, d.flapping.blocker(m.slot)):
 		return true // its replacements have failed too often (FLAP-2)
 	case most == 0:
 		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
@@ -118,7 +118,7 @@ func (d *expiry) replaceOld(m *member) bool {
 	case !m.age.forced && d.rollProvesFirst(m):
 		d.block("EXP-1", what, store.BlockedByUnprovedTemplate, store.BlockedFacts{Name: d.hash})
 		return true
-	case !d.budget.mayAdd(what):
+	case d.waits(what, d.budget.additionBlocker()):
 		return false
 	}
 	a := d.step(m, m.phase, m.age.rule, effect(store.EffectReplaced), m.age.cause, m.facts(), nil)
@@ -136,29 +136,26 @@ func (d *expiry) rollProvesFirst(m *member) bool {
 		d.outdated(m)
 }
 
-// tooEarly reports whether the expiry of a member waits for a window or the end of a freeze, and
-// records why. A member past its forced age waits for at most expiry.forced_grace; one past
+// blocker returns the window or the freeze for which the expiry of a member waits; nil if it does
+// not wait. A member past its forced age waits for at most expiry.forced_grace; one past
 // spot.max_lifetime does not wait.
-func (d *expiry) tooEarly(m *member, what task) bool {
+func (d *expiry) blocker(m *member) *blocker {
 	if m.age.rule == "SPOT-3" {
-		return false
+		return nil
 	}
-	c := d.windows.closedFor(store.PlannedExpiry)
-	if c == nil {
-		return false
+	b := d.windows.blocker(store.PlannedExpiry)
+	if b == nil || !m.age.forced {
+		return b
 	}
-	if m.age.forced {
-		latest := m.age.since.Add(d.spec.Expiry.Grace())
-		if !d.now.Before(latest) {
-			return false
-		}
-		d.wake(latest)
-		if c.of.Opens.IsZero() || latest.Before(c.of.Opens) {
-			own := *c
-			own.of.Opens = latest.UTC()
-			c = &own
-		}
+	latest := m.age.since.Add(d.spec.Expiry.Grace())
+	if !d.now.Before(latest) {
+		return nil
 	}
-	d.windows.holdBack(c, what)
-	return true
+	d.wake(latest)
+	if b.of.Opens.IsZero() || latest.Before(b.of.Opens) {
+		own := *b
+		own.of.Opens = latest.UTC()
+		b = &own
+	}
+	return b
 }

@@ -49,7 +49,7 @@ func (d *healing) giveUp(m *member) {
 		d.wake(due)
 		return
 	}
-	if d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
+	if !d.waits(m.task(store.WorkWithdraw), d.budget.deletionBlocker(m)) {
 		d.retire(m, motive{store.PurposeHeal, "HEAL-13", why}, store.EffectWithdrawn, nil)
 	}
 }
@@ -100,7 +100,7 @@ func (d *flapping) fail(sl *slot, m *member) (wait bool) {
 	if failures := f.Failures + rec.Flapping - 1; f.GiveUpAfter > 0 && failures > f.GiveUpAfter {
 		d.giveSlotUp(sl, store.Cause{Kind: store.CauseManyFailures, Count: failures, Limit: f.GiveUpAfter})
 	}
-	d.blockFlapping(sl, m.task(store.WorkReplace))
+	d.waits(m.task(store.WorkReplace), d.flaps(sl))
 	return true
 }
 
@@ -159,13 +159,12 @@ func (d *flapping) giveUpLong() {
 	}
 }
 
-// waits reports whether a slot may not be filled or healed now, and records why.
-func (d *flapping) waits(sl *slot, what task) bool {
-	if sl.Record.Errored != "" || sl.retry.After(d.now) {
-		d.blockFlapping(sl, what)
-		return true
+// blocker returns why a slot may not be filled or healed now; nil if it may.
+func (d *flapping) blocker(sl *slot) *blocker {
+	if sl.Record.Errored == "" && !sl.retry.After(d.now) {
+		return nil
 	}
-	return false
+	return d.flaps(sl)
 }
 
 // givenUp returns why the slot is given up.
@@ -191,18 +190,18 @@ func (v *view) flapsNow(rec store.Slot) bool {
 	return recent >= v.spec.Flap.Failures
 }
 
-func (d *flapping) blockFlapping(sl *slot, what task) {
+// flaps describes a slot that flaps or is given up as what blocks its work.
+func (d *flapping) flaps(sl *slot) *blocker {
 	if sl.Record.Errored != "" {
-		d.block("FLAP-3", what, store.BlockedByGivenUpSlot,
+		return blocked("FLAP-3", store.BlockedByGivenUpSlot,
 			store.BlockedFacts{Slot: sl.number, Cause: sl.givenUp()})
-		return
 	}
 	d.wake(sl.retry)
 	of := store.BlockedFacts{Slot: sl.number, Count: len(sl.Record.Failures)}
 	if sl.Record.Retry != nil {
 		of.For = sl.Record.Retry.For
 	}
-	d.block("FLAP-2", what, store.BlockedByFlapping, of)
+	return blocked("FLAP-2", store.BlockedByFlapping, of)
 }
 
 // writeSlot adds the slot's record to an action. Every change of a slot's members compares and

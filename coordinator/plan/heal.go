@@ -66,53 +66,63 @@ func (d *healing) healSlot(sl *slot) {
 	}
 }
 
-// notToBeHealed reports whether a member must not be healed, and records why.
-func (d *healing) notToBeHealed(m *member) bool {
-	what := m.task(store.WorkReplace)
-	switch {
-	case !m.failing() || m.Record.Condemned != nil:
+// holdBack makes the healing of a member wait for what blocks it, or for the end of a storm. It
+// returns false if neither does.
+func (d *healing) holdBack(m *member) bool {
+	if !m.failing() || m.Record.Condemned != nil {
 		return false
-	case d.protectedFromHealing(m):
-		return true
-	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
-		// otherwise its place is taken, and it need not be healed
-		d.block("HEAL-1", what, store.BlockedByHealPolicy, store.BlockedFacts{Cause: m.judgment.Cause})
-		return true
-	case d.breaker != nil && m.failsChecks() && m.doom.rule == "" && m.ID() != d.breaker.Probe:
-		d.block("ROLL-7", what, store.BlockedByBreaker,
-			store.BlockedFacts{Count: d.breaker.Count, Limit: d.breaker.Limit, For: d.spec.Storm.ProbeAfter})
-		return true
 	}
-	return d.storms.delays(m)
+	return d.waits(m.task(store.WorkReplace), d.blocker(m)) || d.storms.holdBack(m)
 }
 
-// protectedFromHealing reports whether a member is protected from healing, and records that. An
-// order to go overrides the protection.
-func (d *healing) protectedFromHealing(m *member) bool {
-	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
-		return false
+// blocker returns why a failed member must not be healed, apart from a storm; nil if it may.
+func (d *healing) blocker(m *member) *blocker {
+	if b := d.protection(m); b != nil {
+		return b
 	}
-	d.block("REC-13", m.task(store.WorkReplace), store.BlockedByHealProtection,
-		store.BlockedFacts{Cause: m.judgment.Cause})
-	return true
+	switch {
+	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
+		// otherwise its place is taken, and it need not be healed
+		return blocked("HEAL-1", store.BlockedByHealPolicy, store.BlockedFacts{Cause: m.judgment.Cause})
+	case d.breaker != nil && m.failsChecks() && m.doom.rule == "" && m.ID() != d.breaker.Probe:
+		return blocked("ROLL-7", store.BlockedByBreaker,
+			store.BlockedFacts{Count: d.breaker.Count, Limit: d.breaker.Limit, For: d.spec.Storm.ProbeAfter})
+	}
+	return nil
+}
+
+// protection returns a failed member's protection from healing; nil if it has none. An order to go
+// overrides the protection.
+func (d *healing) protection(m *member) *blocker {
+	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
+		return nil
+	}
+	return blocked("REC-13", store.BlockedByHealProtection, store.BlockedFacts{Cause: m.judgment.Cause})
+}
+
+// waitsProtected makes the healing of a member wait for the end of its protection. It returns false
+// if the member has none.
+func (d *healing) waitsProtected(m *member) bool {
+	return d.waits(m.task(store.WorkReplace), d.protection(m))
 }
 
 // healMember begins the healing of a slot whose only member has failed, is condemned or doomed.
 func (d *healing) healMember(sl *slot, m *member) {
-	if sl.touched || d.notToBeHealed(m) || !m.failing() && d.doomedAsMade(m) > 0 { // replaceNoticed has recorded why
+	if sl.touched || d.holdBack(m) || !m.failing() && d.doomedAsMade(m) > 0 { // replaceNoticed has recorded why
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
-	if !m.goesNow() && d.flapping.waits(sl, m.task(store.WorkReplace)) {
+	if !m.goesNow() && d.waits(m.task(store.WorkReplace), d.flapping.blocker(sl)) {
 		return // also for a working member that has to go: its replacements fail as any others do (FLAP-2)
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
-			if what := m.task(store.WorkRestart); !d.budget.overShared(what, m) && d.budget.mayDelete(what, m) {
-				d.healByRestart(sl, m, level)
-			} else {
+			what := m.task(store.WorkRestart)
+			if d.waits(what, d.budget.sharedBlocker(m)) || d.waits(what, d.budget.deletionBlocker(m)) {
 				d.waiting = m.ID() // no additional instance for a member that only waits for its turn (HEAL-4)
+				return
 			}
+			d.healByRestart(sl, m, level)
 			return
 		}
 	}
@@ -183,11 +193,11 @@ func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	}
 	switch {
 	case m.phase != store.Deleting:
-	case d.flapping.waits(sl, what):
+	case d.waits(what, d.flapping.blocker(sl)):
 		a.Effect.Then = sl.waits()
 	case d.budget.atCapacity(sl) || d.budget.overLimit(true) != nil:
 		a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotMachine}
-	case d.budget.mayCreate(what):
+	case !d.waits(what, d.budget.creationBlocker()):
 		d.addReplacement(a, sl, m, why)
 	}
 	d.writeSlot(a, sl)
@@ -199,7 +209,7 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 	b := d.budget.boundsOf(d.spec.Budget.Heal)
 	what := m.task(store.WorkReplace)
 	if m.goesNow() { // whether its place can be taken or not
-		return true, d.budget.mayDelete(m.task(store.WorkRemove), m)
+		return true, !d.waits(m.task(store.WorkRemove), d.budget.deletionBlocker(m))
 	}
 	if !d.budget.roomToCreate() && m.failing() && len(d.zones()) > 0 {
 		if leaving := d.roll.makeRoom(m, (*member).comingUp); leaving != "" {
@@ -207,7 +217,7 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 			return false, false
 		}
 	}
-	if m.touched || !d.budget.mayCreate(what) {
+	if m.touched || d.waits(what, d.budget.creationBlocker()) {
 		return false, false
 	}
 	limited := d.budget.overLimit(true) != nil
@@ -224,14 +234,14 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 	// (HEAL-5). Otherwise several such instances would use up the budget that their own
 	// replacements need.
 	used := b.down == 0 || d.booted(m) && d.budget.unavailable() >= b.down
-	if (used || d.mustKeep(m)) && d.budget.limited(what, true) {
+	if (used || d.mustKeep(m)) && d.waits(what, d.budget.limitBlocker(true)) {
 		return false, false
 	}
 	if used {
 		d.block("HEAL-2", what, store.BlockedByBudget, d.budgetUse(m, b, d.budget.unavailable()))
 		return false, false
 	}
-	if d.budget.overShared(what, m) || !d.budget.mayDelete(what, m) {
+	if d.waits(what, d.budget.sharedBlocker(m)) || d.waits(what, d.budget.deletionBlocker(m)) {
 		return false, false
 	}
 	return true, true
@@ -291,7 +301,7 @@ func (d *healing) keepOne(sl *slot, bad []*member) {
 	}
 	for _, m := range bad {
 		switch {
-		case m == keep, d.protectedFromHealing(m):
+		case m == keep, d.waitsProtected(m):
 			continue
 		case keep.healthy() && !d.proven(keep) && d.booted(m):
 			d.block("ROLL-3", m.task(store.WorkRemove), store.BlockedByStartup, store.BlockedFacts{Other: keep.ID()})
@@ -300,9 +310,9 @@ func (d *healing) keepOne(sl *slot, bad []*member) {
 			return // the rest on the next cache
 		case keep.seemsDown() && !m.goesNow():
 			return // until it is known whether that one can keep the slot
-		case m.missed() && d.storms.delays(m):
+		case m.missed() && d.storms.holdBack(m):
 			continue
-		case !d.budget.mayDelete(m.task(store.WorkRemove), m):
+		case d.waits(m.task(store.WorkRemove), d.budget.deletionBlocker(m)):
 			return
 		}
 		why := m.grounds("HEAL-13")

@@ -101,16 +101,15 @@ func (d *budget) overLimit(heals bool) *Limit {
 	return l
 }
 
-// limited reports whether a limit forbids the instance that work needs, and records that.
-func (d *budget) limited(what task, heals bool) bool {
+// limitBlocker is overLimit as what blocks the work that needs the instance.
+func (d *budget) limitBlocker(heals bool) *blocker {
 	l := d.overLimit(heals)
 	if l == nil {
-		return false
+		return nil
 	}
 	of := store.BlockedFacts{Name: l.Name, Limit: l.Most}
 	if !heals && l.Used < l.Most {
 		of.Count = l.Vacant
 	}
-	d.block("CAP-1", what, store.BlockedByLimit, of)
-	return true
+	return blocked("CAP-1", store.BlockedByLimit, of)
 }

@@ -110,7 +110,7 @@ func (d *removals) empty(rule, how string) {
 			continue
 		}
 		// a member that is going down already needs no more budget
-		if !m.goingDown() && (full || !d.budget.mayDelete(m.task(store.WorkDelete), m)) {
+		if !m.goingDown() && (full || d.waits(m.task(store.WorkDelete), d.budget.deletionBlocker(m))) {
 			full = true
 			continue
 		}
@@ -179,7 +179,7 @@ func (d *removals) removeFinished() {
 		if m.phase != store.Finished || c == nil || m.touched || !m.Record.Managed || m.slot.touched {
 			continue
 		}
-		if d.budget.mayDelete(m.task(store.WorkRemove), m) {
+		if !d.waits(m.task(store.WorkRemove), d.budget.deletionBlocker(m)) {
 			a := d.retire(m, motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, store.EffectDeleting, nil)
 			d.writeSlot(a, m.slot)
 		}
@@ -234,16 +234,16 @@ func (d *removals) removeOnDemand() {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
 			continue
 		}
-		why, may := motive{store.PurposeAge, m.age.rule, m.age.cause}, d.budget.mayDeletePlanned
+		why, blocker := motive{store.PurposeAge, m.age.rule, m.age.cause}, d.budget.plannedDeletionBlocker
 		if c := m.Record.Condemned; c != nil {
-			why, may = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, d.budget.mayDelete
+			why, blocker = motive{store.PurposeOrder, "REC-16", orderedBy(c.By)}, d.budget.deletionBlocker
 		} else if why.rule == "" || m.Record.Protected != "" {
 			d.showDoomed(m)
 			continue
-		} else if d.expiry.tooEarly(m, m.task(store.WorkExpire)) {
+		} else if d.waits(m.task(store.WorkExpire), d.expiry.blocker(m)) {
 			continue
 		}
-		if may(m.task(store.WorkRemove), m) {
+		if !d.waits(m.task(store.WorkRemove), blocker(m)) {
 			d.retire(m, why, store.EffectDeleting, m.facts())
 		}
 	}

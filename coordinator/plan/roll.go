@@ -121,7 +121,7 @@ func (d *roll) rollOut() {
 		return
 	}
 	list := d.inWindow(d.stages.staged(d.outdatedInTurn()))
-	if len(list) > 0 && d.analysis.holdsUp() {
+	if len(list) > 0 && d.analysis.holdUp() {
 		return
 	}
 	for _, m := range list {
@@ -163,7 +163,8 @@ func (d *roll) makeRoom(m *member, takesRoom func(*member) bool) string {
 			}
 		}
 	}
-	if young == nil || !d.budget.mayGiveWay(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
+	if young == nil || d.waits(young.task(store.WorkRemove), d.budget.givingWayBlocker(young)) ||
+		d.waitsFirst(m, young) {
 		return ""
 	}
 	d.settling.release(young, old, motive{
@@ -269,7 +270,7 @@ func (d *roll) update(m *member) bool {
 		d.block("REC-13", what, store.BlockedByProtection, d.protectedUntil(m))
 		return true
 	}
-	if d.flapping.waits(m.slot, what) {
+	if d.waits(what, d.flapping.blocker(m.slot)) {
 		return true
 	}
 	// the agent can be reached in a moment, and a live update is enough
@@ -291,18 +292,18 @@ func (d *roll) update(m *member) bool {
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be
 // reached, else the machine.
 func (d *roll) updateByRestart(m *member, why store.Cause) bool {
-	most := d.spec.MaxUnavailableFor(d.spec.Budget.Roll, true)
+	what, most := m.task(store.WorkRestart), d.spec.MaxUnavailableFor(d.spec.Budget.Roll, true)
 	if d.budget.unwell() >= most && m.healthy() || d.booted(m) && d.budget.unavailable() >= most {
-		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
+		d.block("ROLL-1", what, store.BlockedByMaxUnavailable, store.BlockedFacts{Limit: most})
 		return false
 	}
-	if what := m.task(store.WorkRestart); d.budget.overShared(what, m) || !d.budget.mayDeletePlanned(what, m) {
+	if d.waits(what, d.budget.sharedBlocker(m)) || d.waits(what, d.budget.plannedDeletionBlocker(m)) {
 		return false
 	}
-	if d.awaitsIdle(m, why) {
+	if d.awaitIdle(m, why) {
 		return true // the others need not wait for it
 	}
-	if !d.traffic.quieted(m, why) {
+	if !d.traffic.quieten(m, why) {
 		return false
 	}
 	level, heals := store.RestartMachine, m.restartedToHeal()
@@ -318,12 +319,12 @@ func (d *roll) updateByRestart(m *member, why store.Cause) bool {
 // member first within max_unavailable.
 func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 	what := m.task(store.WorkReplace)
-	if !d.budget.mayCreate(what) {
+	if d.waits(what, d.budget.creationBlocker()) {
 		return false
 	}
 	b := d.budget.boundsOf(d.spec.Budget.Roll)
 	if d.budget.expansion() < b.expansion {
-		if d.budget.limited(what, false) {
+		if d.waits(what, d.budget.limitBlocker(false)) {
 			return false
 		}
 		a := d.step(m, m.phase, "ROLL-1", effect(store.EffectReplaced), why, m.facts(), nil)
@@ -336,7 +337,7 @@ func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.budgetUse(m, b, d.budget.unwell()))
 		return false
 	}
-	if d.budget.overShared(what, m) || !d.budget.mayDeletePlanned(what, m) {
+	if d.waits(what, d.budget.sharedBlocker(m)) || d.waits(what, d.budget.plannedDeletionBlocker(m)) {
 		return false
 	}
 	d.healing.removeFirst(m.slot, m, motive{store.PurposeRoll, "ROLL-1", why})
@@ -372,7 +373,7 @@ func (d *roll) updateFailing() {
 		}
 	}
 	if held {
-		d.windows.holdBack(c, task{work: store.WorkRoll})
+		d.waits(task{work: store.WorkRoll}, c)
 	}
 }
 

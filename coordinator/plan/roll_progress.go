@@ -137,7 +137,7 @@ func (d *roll) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
 	idle = idle || d.spec.Rollout.Strategy != store.StrategyProactive
-	if idle || d.stages.rests || d.rollRests() || d.budget.waitsForOthers() || d.analysis.waitsForNumber() {
+	if idle || d.stages.rests || d.rollRests() || d.budget.waitsForOthers() || d.analysis.waitForNumber() {
 		r.Stalls, r.Stood = nil, 0
 	}
 	if r.Stalls == nil {

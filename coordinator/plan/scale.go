@@ -37,12 +37,12 @@ func (d *sizing) scaleUp() {
 			return
 		case sl.touched:
 			continue
-		case d.flapping.waits(sl, task{work: store.WorkFill, slot: sl.number}):
+		case d.waits(task{work: store.WorkFill, slot: sl.number}, d.flapping.blocker(sl)):
 			continue
 		case d.budget.atCapacity(sl) && !sl.diedLast():
 			full, limit = true, max(limit, d.budget.mostFor(sl)) // but not for the dead: they wait for no budget (HEAL-3)
 			continue
-		case !d.budget.mayCreate(task{work: store.WorkCreateRemaining}):
+		case d.waits(task{work: store.WorkCreateRemaining}, d.budget.creationBlocker()):
 			return
 		case d.budget.overLimit(sl.Record.Vacated != nil) != nil:
 			limited, heals = true, heals || sl.Record.Vacated != nil
@@ -61,7 +61,7 @@ func (d *sizing) scaleUp() {
 		have++
 	}
 	if limited {
-		d.budget.limited(task{work: store.WorkCreateMissing}, heals)
+		d.waits(task{work: store.WorkCreateMissing}, d.budget.limitBlocker(heals))
 	}
 	if full {
 		d.block("REC-18", task{work: store.WorkCreateMissing}, store.BlockedByCapacity,
@@ -166,7 +166,7 @@ func (d *sizing) scaleDown() {
 		return
 	}
 	healing := d.healingInProgress()
-	list, shut, full := d.candidates(), d.windows.closedFor(store.PlannedScaleDown), false
+	list, shut, full := d.candidates(), d.windows.blocker(store.PlannedScaleDown), false
 	for range min(surplus, maxRemovals) {
 		c := list.take()
 		if c == nil {
@@ -176,8 +176,7 @@ func (d *sizing) scaleDown() {
 		if full && c.kind >= slotOutdated {
 			return // none that follows has to go in any case
 		}
-		if shut != nil && !needsNoWindow(c) {
-			d.windows.holdBack(shut, task{work: store.WorkScaleDown})
+		if !needsNoWindow(c) && d.waits(task{work: store.WorkScaleDown}, shut) {
 			return // those that have failed come first
 		}
 		if c.kind >= slotOutdated && healing != "" {
@@ -190,12 +189,12 @@ func (d *sizing) scaleDown() {
 			case m.touched:
 				return // the rest on the next cache
 			case m.unwantedOrdered(): // an order or an evacuation does not wait for busy ones (BUSY-1)
-				if !d.budget.mayDelete(m.task(store.WorkScaleDown), m) {
+				if d.waits(m.task(store.WorkScaleDown), d.budget.deletionBlocker(m)) {
 					return
 				}
 			case full:
 				continue
-			case !d.budget.mayDeletePlanned(m.task(store.WorkScaleDown), m):
+			case d.waits(m.task(store.WorkScaleDown), d.budget.plannedDeletionBlocker(m)):
 				full = true // for planned work
 				continue
 			}

@@ -17,7 +17,7 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 		return
 	}
 	for _, m := range bad {
-		if d.healing.protectedFromHealing(m) || d.lostInStorm(m) {
+		if d.healing.waitsProtected(m) || d.waitsInStorm(m) {
 			continue
 		}
 		d.releaseFailed(sl, m, keep, m.grounds("HEAL-2").succeeded(keep))
@@ -58,9 +58,10 @@ func (d *settling) settle(sl *slot, good, bad []*member) {
 	}
 }
 
-// lostInStorm reports whether a member is lost in a storm, and so not replaced.
-func (d *settling) lostInStorm(m *member) bool {
-	return m.missed() && !d.probing() && d.storms.delays(m)
+// waitsInStorm makes the removal of a lost member wait for the end of a storm. It returns false if
+// there is none, or if it has lasted so long that probes begin.
+func (d *settling) waitsInStorm(m *member) bool {
+	return m.missed() && !d.probing() && d.storms.holdBack(m)
 }
 
 // probing reports whether a storm has lasted for probe_after. From then on a lost member with a
@@ -75,10 +76,10 @@ func (d *settling) probing() bool {
 func (d *settling) await(sl *slot, good, bad []*member) {
 	for _, m := range bad {
 		switch {
-		case d.healing.protectedFromHealing(m):
+		case d.healing.waitsProtected(m):
 		case m.goesNow():
 			d.release(m, good[0], motive{store.PurposeOrder, "REC-16", orderedBy(m.Record.Condemned.By)}, store.EffectDeleting)
-		case d.lostInStorm(m):
+		case d.waitsInStorm(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original still works, even barely: it must not
 			// take the room of the next one.
@@ -183,11 +184,11 @@ func (d *settling) keeper(sl *slot, good []*member) *member {
 
 // release retires a member whose place another member keeps. That member is part of the evidence.
 func (d *settling) release(m, keep *member, why motive, what store.EffectKind) *Action {
-	may := d.budget.mayDelete
+	blocker := d.budget.deletionBlocker
 	if why.purpose == store.PurposeRoom {
-		may = d.budget.mayGiveWay
+		blocker = d.budget.givingWayBlocker
 	}
-	if m.touched || !may(m.task(store.WorkRemove), m) {
+	if m.touched || d.waits(m.task(store.WorkRemove), blocker(m)) {
 		return nil
 	}
 	facts := append(slices.Clone(m.facts()),
@@ -209,7 +210,7 @@ func (d *settling) releaseFailed(sl *slot, m, keep *member, why motive) {
 		d.release(m, keep, why, store.EffectDeleting)
 		return
 	}
-	if !d.budget.mayDelete(m.task(store.WorkRemove), m) {
+	if d.waits(m.task(store.WorkRemove), d.budget.deletionBlocker(m)) {
 		return
 	}
 	d.flapping.fail(sl, m)
@@ -239,11 +240,13 @@ func (d *settling) forcedOut(sl *slot, good []*member) {
 		return
 	}
 	what := old.task(store.WorkExpire)
-	if !d.expiry.tooEarly(old, what) && !d.budget.overShared(what, old) && d.budget.mayDelete(what, old) {
-		why := old.age.cause
-		why.Text = tried.Calls.Problem
-		a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, store.EffectDeleting, old.facts(),
-			old.proof(d.s.Keys)...)
-		d.writeSlot(a, sl)
+	if d.waits(what, d.expiry.blocker(old)) || d.waits(what, d.budget.sharedBlocker(old)) ||
+		d.waits(what, d.budget.deletionBlocker(old)) {
+		return
 	}
+	why := old.age.cause
+	why.Text = tried.Calls.Problem
+	a := d.retire(old, motive{store.PurposeAge, old.age.rule, why}, store.EffectDeleting, old.facts(),
+		old.proof(d.s.Keys)...)
+	d.writeSlot(a, sl)
 }

@@ -133,20 +133,19 @@ func (b *sharedBudget) without(but *draft) (sum Down, where string) {
 	return sum, strings.Join(groups, ", ")
 }
 
-// overShared reports whether the shared budget forbids taking a member down, and records that. A
-// member that is down, or counts as down, takes nothing down (HEAL-5).
-func (d *budget) overShared(what task, m *member) bool {
+// sharedBlocker returns the shared budget if it forbids taking a member down. A member that is
+// down, or counts as down, takes nothing down (HEAL-5).
+func (d *budget) sharedBlocker(m *member) *blocker {
 	if d.shared == nil || !m.healthy() && !d.booted(m) || d.endsSoon(m) {
-		return false
+		return nil
 	}
 	sum, where := d.shared.all()
 	if (!m.healthy() || sum.Unwell < d.shared.most) && (!d.booted(m) || sum.Unavailable < d.shared.most) {
-		return false
+		return nil
 	}
-	d.block("REC-18", what, store.BlockedBySharedBudget, store.BlockedFacts{
+	return blocked("REC-18", store.BlockedBySharedBudget, store.BlockedFacts{
 		Name: d.shared.name, Limit: d.shared.most, Count: max(sum.Unavailable, sum.Unwell), Text: where,
 	})
-	return true
 }
 
 // bears reports whether the budget allows this many more to be down.

@@ -81,7 +81,7 @@ func (d *shares) fallBack(m *member) {
 		return
 	}
 	if m.Record.Called && !m.Calls.NothingMade {
-		if d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
+		if !d.waits(m.task(store.WorkWithdraw), d.budget.deletionBlocker(m)) {
 			d.noSpot(m, why)
 			d.retire(m, motive{
 				store.PurposeShares, "SPOT-4", store.Cause{Kind: store.CauseNoSpot, For: store.Duration(c.Patience())},
@@ -117,7 +117,7 @@ func (d *shares) noSpot(m *member, why string) { d.spotless, d.spotlessWhy = m.I
 // withdrawConversion withdraws a replacement that was to be a spot machine. It returns false if the
 // replacement is needed because the instance that it replaces no longer works.
 func (d *shares) withdrawConversion(m *member, why string) bool {
-	if len(d.others(m, usable)) == 0 || !d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
+	if len(d.others(m, usable)) == 0 || d.waits(m.task(store.WorkWithdraw), d.budget.deletionBlocker(m)) {
 		return false
 	}
 	d.noSpot(m, why)
@@ -140,10 +140,9 @@ func (d *shares) convert() {
 	if from {
 		what.work = store.WorkToOnDemand
 	}
-	wait, shut := d.spotWait(), d.windows.closedFor(store.PlannedRebalance)
+	wait, shut := d.spotWait(), d.windows.blocker(store.PlannedRebalance)
 	switch {
-	case shut != nil:
-		d.windows.holdBack(shut, what)
+	case d.waits(what, shut):
 	case !from && wait.After(d.now):
 		d.wake(wait)
 		s := d.g.Status.Record.Shares
@@ -154,7 +153,7 @@ func (d *shares) convert() {
 		d.block("SPOT-4", what, store.BlockedByUnsettled, store.BlockedFacts{})
 	case d.spec.MaxExpansion() == 0:
 		d.block("SPOT-4", what, store.BlockedByNoExpansion, store.BlockedFacts{})
-	case d.budget.mayAdd(what):
+	case !d.waits(what, d.budget.additionBlocker()):
 		d.convertOne(from, what)
 	}
 }

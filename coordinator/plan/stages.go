@@ -104,9 +104,9 @@ func (d *stages) followCanaries(r *store.Rollout) {
 		return
 	}
 	rests := r.Rests
-	if d.rests = !d.restOver(wait); !d.rests && !d.analysis.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
+	if d.rests = !d.waitOut(wait); !d.rests && !d.analysis.passes(d.ends(d.g.Due, store.TimerRests, rests)) {
 		d.rests, r.Rests = true, rests // the wait does not begin again
-		d.analysis.holdsUp()
+		d.analysis.holdUp()
 	}
 	if !d.rests {
 		d.promoted(store.Cause{
@@ -115,8 +115,8 @@ func (d *stages) followCanaries(r *store.Rollout) {
 	}
 }
 
-// restOver begins a wait, or reports that the one that has begun is over.
-func (d *stages) restOver(wait time.Duration) bool {
+// waitOut begins a wait, or ends the one that has begun once it is over, which it reports.
+func (d *stages) waitOut(wait time.Duration) bool {
 	r, known := d.roll.rollout, d.g.Due
 	if r.Rests == nil || r.Rests.For.D() != wait {
 		t := d.timer(wait)
@@ -161,7 +161,7 @@ func (d *stages) followZones(r *store.Rollout) {
 		r.Rests = nil
 	case next == "": // the last zone is done
 		r.Rests = nil
-	case r.Zone == "" || d.spec.Rollout.Bake == 0 || d.restOver(d.spec.Rollout.Bake.D()):
+	case r.Zone == "" || d.spec.Rollout.Bake == 0 || d.waitOut(d.spec.Rollout.Bake.D()):
 		what := store.Effect{Kind: store.EffectRollNextZone, Zone: next}
 		if r.Zone == "" {
 			what.Kind = store.EffectRollZone

@@ -253,15 +253,24 @@ func (d *storms) afterStorm() {
 	d.storm = nil
 }
 
-// delays reports whether a storm forbids replacing a member, and records why.
-func (d *storms) delays(m *member) bool {
-	if d.storm == nil || !m.missed() {
-		return false
+// holdBack makes the replacement of a lost member wait for the end of a storm, and chooses the
+// probe meanwhile. It returns false if no storm forbids the replacement.
+func (d *storms) holdBack(m *member) bool {
+	b := d.blocker(m)
+	if b != nil && b.why == store.BlockedByStorm {
+		d.chooseProbe(m)
 	}
-	what := m.task(store.WorkReplace)
+	return d.waits(m.task(store.WorkReplace), b)
+}
+
+// blocker returns the storm that forbids replacing a member; nil if none does.
+func (d *storms) blocker(m *member) *blocker {
+	if d.storm == nil || !m.missed() {
+		return nil
+	}
 	if d.storm.Ended != "" {
 		if d.storm.Resume == nil {
-			return false
+			return nil
 		}
 		length := d.storm.Resume.For.D()
 		left := d.ends(d.g.Due, store.TimerResume, d.storm.Resume).Sub(d.now)
@@ -269,18 +278,15 @@ func (d *storms) delays(m *member) bool {
 		if gone := length - left; gone < turn {
 			at := d.now.Add(turn - gone)
 			d.wake(at)
-			d.block("SAFE-2", what, store.BlockedByStormEnd, store.BlockedFacts{For: d.storm.Resume.For})
-			return true
+			return blocked("SAFE-2", store.BlockedByStormEnd, store.BlockedFacts{For: d.storm.Resume.For})
 		}
-		return false
+		return nil
 	}
 	if d.isProbe(m) {
-		return false
+		return nil
 	}
-	d.chooseProbe(m)
-	d.block("SAFE-2", what, store.BlockedByStorm,
+	return blocked("SAFE-2", store.BlockedByStorm,
 		store.BlockedFacts{Count: d.tally.Now, Limit: d.tally.Of, For: d.spec.Storm.Cooldown})
-	return true
 }
 
 // isProbe reports whether a lost member is the probe: the one that is replaced to see whether that

@@ -154,20 +154,18 @@ func (d *traffic) silentBalancer(m *member) (name string, of *Balancer) {
 	return "", nil
 }
 
-// mayLeave reports whether planned work may take an instance out of its load balancers: not while
-// one of them does not answer (LB-2).
-func (d *traffic) mayLeave(what task, m *member) bool {
+// leavingBlocker returns the load balancer that does not answer, so that planned work may not take
+// the instance out of it (LB-2).
+func (d *traffic) leavingBlocker(m *member) *blocker {
 	name, b := d.silentBalancer(m)
 	if name == "" {
-		return true
+		return nil
 	}
-	why := balancerHas{state: store.BalancerUnconfigured}
-	if b != nil {
-		why = balancerHas{store.BalancerCallFails, b.Problem}
-		d.watch(name)
+	if b == nil {
+		return blocked("LB-2", store.BlockedByBalancer, balancerHas{state: store.BalancerUnconfigured}.of(name))
 	}
-	d.block("LB-2", what, store.BlockedByBalancer, why.of(name))
-	return false
+	why := balancerHas{store.BalancerCallFails, b.Problem}
+	return &blocker{rule: "LB-2", why: store.BlockedByBalancer, of: why.of(name), balancer: name}
 }
 
 // watch requests a List of a load balancer soon.
@@ -361,10 +359,10 @@ func (d *traffic) opened(m *member) []store.Traffic {
 	return entries
 }
 
-// leavesTraffic takes a draining instance out of its load balancers, and notifies its agent after
+// leaveTraffic takes a draining instance out of its load balancers, and notifies its agent after
 // that. An instance with a notice serves until its replacement does. If the load balancers do not
 // answer, or there is no replacement, half of the time is for them and half for the hook.
-func (d *traffic) leavesTraffic(m *member, rec *store.Drain, due time.Time) bool {
+func (d *traffic) leaveTraffic(m *member, rec *store.Drain, due time.Time) bool {
 	if len(m.Record.Traffic) == 0 {
 		return false
 	}
@@ -403,9 +401,9 @@ func (m *member) serves() bool {
 	return slices.ContainsFunc(m.Record.Traffic, func(t store.Traffic) bool { return t.State.Wanted() })
 }
 
-// quieted takes a healthy instance out of its load balancers before a planned restart, and reports
+// quieten takes a healthy instance out of its load balancers before a planned restart, and reports
 // whether that is done. If the restart does not happen, keepTraffic adds it again.
-func (d *traffic) quieted(m *member, why store.Cause) bool {
+func (d *traffic) quieten(m *member, why store.Cause) bool {
 	limit := m.Record.Spec.Drain.Timeout.D()
 	if len(m.Record.Traffic) == 0 || !m.healthy() || limit == 0 {
 		return true

@@ -16,21 +16,15 @@ const ClocksApart = 30 * time.Second
 // windows says when planned work may begin.
 type windows struct {
 	*draft
-	shut map[string]*closed // by kind of planned work: see closedFor
+	shut map[string]*blocker // by kind of planned work: see blocker
 }
 
-// closed is why planned work may not begin now, and when it may.
-type closed struct {
-	why store.BlockedKind
-	of  store.BlockedFacts
-}
-
-// closedFor returns why planned work of a kind may not begin now; nil if it may.
-func (d *windows) closedFor(kind string) *closed {
+// blocker returns why planned work of a kind may not begin now; nil if it may.
+func (d *windows) blocker(kind string) *blocker {
 	c, known := d.shut[kind]
 	if !known {
 		if d.shut == nil {
-			d.shut = map[string]*closed{}
+			d.shut = map[string]*blocker{}
 		}
 		c = d.whyClosed(kind)
 		d.shut[kind] = c
@@ -38,13 +32,13 @@ func (d *windows) closedFor(kind string) *closed {
 	return c
 }
 
-func (d *windows) whyClosed(kind string) *closed {
+func (d *windows) whyClosed(kind string) *blocker {
 	freezes := []*store.Freeze{d.s.Shard.Record.Freeze, d.spec.Frozen()}
 	for _, f := range freezes {
 		if f.At(d.now) {
 			of := store.BlockedFacts{Opens: d.spec.Begins(kind, d.now, freezes...).UTC(), Name: f.By, Text: f.Why}
 			d.wake(f.To)
-			return &closed{store.BlockedByFreeze, of}
+			return blocked("ROLL-6", store.BlockedByFreeze, of)
 		}
 	}
 	if len(d.spec.Windows) == 0 {
@@ -52,26 +46,23 @@ func (d *windows) whyClosed(kind string) *closed {
 	}
 	if d.s.ClocksApart >= ClocksApart {
 		d.wake(d.now.Add(ClocksApart))
-		return &closed{store.BlockedByClocks, store.BlockedFacts{For: store.Duration(d.s.ClocksApart)}}
+		return blocked("ROLL-6", store.BlockedByClocks, store.BlockedFacts{For: store.Duration(d.s.ClocksApart)})
 	}
 	if d.spec.Opens(kind, d.now).Equal(d.now) {
 		return nil
 	}
 	of := store.BlockedFacts{Opens: d.spec.Begins(kind, d.now, freezes...).UTC()}
 	d.wake(of.Opens)
-	return &closed{store.BlockedByWindow, of}
+	return blocked("ROLL-6", store.BlockedByWindow, of)
 }
-
-// holdBack records that work waits for a window or the end of a freeze.
-func (d *windows) holdBack(c *closed, what task) { d.block("ROLL-6", what, c.why, c.of) }
 
 // rollClosed returns why the roll may not begin with an instance now; nil if it may. A rollback to
 // a good template waits for no window.
-func (d *roll) rollClosed() *closed {
+func (d *roll) rollClosed() *blocker {
 	if d.toGood() {
 		return nil
 	}
-	return d.windows.closedFor(store.PlannedRoll)
+	return d.windows.blocker(store.PlannedRoll)
 }
 
 // rollRests reports whether a window or a freeze explains why the roll makes no progress.
@@ -92,7 +83,7 @@ func (d *roll) inWindow(list []*member) []*member {
 		return waits
 	})
 	if held {
-		d.windows.holdBack(c, task{work: store.WorkRoll})
+		d.waits(task{work: store.WorkRoll}, c)
 	}
 	return list
 }

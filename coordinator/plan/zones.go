@@ -214,10 +214,9 @@ func (d *zoning) rebalance() {
 	}
 	what := task{work: store.WorkRebalance, zone: from, to: to}
 	wait := d.ends(d.g.Due, store.TimerRebalance, d.rebalanceWaits())
-	shut := d.windows.closedFor(store.PlannedRebalance)
+	shut := d.windows.blocker(store.PlannedRebalance)
 	switch {
-	case shut != nil:
-		d.windows.holdBack(shut, what)
+	case d.waits(what, shut):
 	case d.roll.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
 		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
 	case !d.budget.allWell() || !d.settledDown():
@@ -229,7 +228,7 @@ func (d *zoning) rebalance() {
 		r := d.g.Status.Record.Rebalance
 		d.block("REC-17", what, store.BlockedByWithdrawal,
 			store.BlockedFacts{Cause: reason.Known(r.Cause, r.Why), For: r.Wait.For})
-	case d.budget.mayAdd(what):
+	case !d.waits(what, d.budget.additionBlocker()):
 		d.rebalanceOne(from, to, what)
 	}
 }
@@ -312,7 +311,8 @@ func (f *fleet) rebalancing() bool {
 // room: in another zone it would not help. It returns false if the replacement is needed because
 // the instance that it replaces no longer works.
 func (d *zoning) withdrawRebalance(m *member) bool {
-	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.budget.mayDelete(m.task(store.WorkWithdraw), m) {
+	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 ||
+		d.waits(m.task(store.WorkWithdraw), d.budget.deletionBlocker(m)) {
 		return false
 	}
 	d.retire(m, motive{
