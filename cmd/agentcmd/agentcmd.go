@@ -24,6 +24,7 @@ import (
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/smbios"
+	"github.com/leasehold/leasehold/agent/upgrade"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/cmd/supervised"
 	"github.com/leasehold/leasehold/provider"
@@ -63,6 +64,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
+	unlock, err := lockState(ctx, stateDir, log)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	versions, err := c.programsOf(ctx, stateDir, version, log)
 	if err != nil {
 		return err
@@ -110,6 +116,9 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	}
 	service := supervised.Open()
 	err = runWatched(ctx, a, service)
+	if t := (*upgrade.Trial)(nil); errors.As(err, &t) {
+		unlock() // the version on trial is a process of its own
+	}
 	return versions.ended(ctx, err, service, func(ctx context.Context) error {
 		if c.KeepWorkload && !c.goesDown(bootstrap.Instance) {
 			return nil

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -117,10 +118,15 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 			"--join: %s", err)
 	}
 	_ = there.Close()
+	var foreign atomic.Bool // gRPC passes the error on as text only
 	conn, err := grpc.NewClient("passthrough:///"+at, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 		InsecureSkipVerify: true, //nolint:gosec // the token names the authority; VerifyConnection checks all of it
-		VerifyConnection:   func(s tls.ConnectionState) error { return verify(s, t.authority) },
+		VerifyConnection: func(s tls.ConnectionState) error {
+			err := verify(s, t.authority)
+			foreign.Store(err != nil)
+			return err
+		},
 	})))
 	if err != nil {
 		return answer, err
@@ -134,7 +140,7 @@ func ask(ctx context.Context, at string, t token, call joinCall) (answer joinAns
 	switch {
 	case err == nil:
 		return answer, json.Unmarshal(out.GetValue(), &answer)
-	case strings.Contains(said.Message(), errAuthority.Error()):
+	case foreign.Load():
 		return answer, problem("give the address of a host of the cluster that made the token", "--join: %s: %s", at,
 			errAuthority)
 	case said.Code() == codes.PermissionDenied:
