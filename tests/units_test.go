@@ -42,16 +42,14 @@ func TestUnitsAreStartedAgainHoweverOftenTheyFail(t *testing.T) {
 //
 // proves DAY-1, DAY-4
 func TestUnitsEndNothingBeside(t *testing.T) {
-	for _, name := range []string{"leasehold-server", "leasehold-agent"} {
-		text, err := os.ReadFile("../packaging/" + name + ".service")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range []string{"OOMPolicy=continue", "KillMode=process", "Type=notify"} {
-			if !strings.Contains(string(text), "\n"+line+"\n") {
-				t.Errorf("%s.service lacks %s", name, line)
-			}
-		}
+	agents := []string{"../packaging/leasehold-agent.service", "../provider/userdata/install.sh"}
+	lines := []string{"OOMPolicy=continue", "KillMode=process", "Type=notify"}
+	for _, file := range append(agents, "../packaging/leasehold-server.service") {
+		lacks(t, file, lines...)
+	}
+	// A workload has the limits of its agent, which is the same service however it was installed.
+	for _, file := range agents {
+		lacks(t, file, "WatchdogSec=5min", "Delegate=yes", "TasksMax=infinity", "LimitNOFILE=1048576")
 	}
 	settings, err := os.ReadFile("../packaging/agent.env")
 	if err != nil {
@@ -60,6 +58,19 @@ func TestUnitsEndNothingBeside(t *testing.T) {
 	for _, line := range []string{"LEASEHOLD_FAREWELL=restart", "LEASEHOLD_KEEP_WORKLOAD=true"} {
 		if !strings.Contains("\n"+string(settings), "\n"+line+"\n") {
 			t.Errorf("agent.env lacks %s: a restart of the agent would end the workload", line)
+		}
+	}
+}
+
+func lacks(t *testing.T, file string, lines ...string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("%s lacks %s", file, line)
 		}
 	}
 }

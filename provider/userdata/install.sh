@@ -119,6 +119,7 @@ After=network-online.target
 StartLimitIntervalSec=0
 
 [Service]
+Type=notify
 # The workload goes on while the agent restarts, and ends with the machine.
 Environment=LEASEHOLD_FAREWELL=restart LEASEHOLD_KEEP_WORKLOAD=true
 # Settings that no coordinator may give: LEASEHOLD_RELEASE_KEY, say. They overrule those above.
@@ -126,11 +127,16 @@ EnvironmentFile=-$config/agent.env
 ExecStart=$program --bootstrap $config/bootstrap.json --state-dir $state
 Restart=always
 RestartSec=1
+# The main loop gives a sign of life every minute and a quarter.
+WatchdogSec=5min
 # The workload outlives its agent, also where the kernel kills a part of it for want of memory. When the
 # machine is shut down, it has stop_timeout to end: 10m at most.
 KillMode=process
 OOMPolicy=continue
 TimeoutStopSec=12min
+Delegate=yes
+TasksMax=infinity
+LimitNOFILE=1048576
 
 [Install]
 WantedBy=multi-user.target
