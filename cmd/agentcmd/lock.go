@@ -21,8 +21,8 @@ const (
 
 // lockState makes this process the only agent with a state directory: two would run one workload
 // and displace each other's streams. The kernel drops the lock when its holder ends or becomes
-// another program. Where it cannot be taken, since the disk is full or the file system has no locks,
-// the agent runs all the same: its workload must not suffer.
+// another program. Where it cannot be taken, since the disk is full or the file system has no
+// locks, the agent runs all the same: its workload must not suffer.
 func lockState(ctx context.Context, dir string, log *slog.Logger) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
