@@ -138,10 +138,11 @@ start_lane() { # name: its process ID is in $!
 	) >"$work/$1" 2>&1 &
 	set +m
 }
-# hurry gives lanes the usual priority once nothing else runs: beside other programs that compute, as much as they get.
-# Only root may do that; without it they just take longer.
-hurry() { # process group…
-	renice -n 0 -g "$@" >/dev/null 2>&1 || true
+# hurry gives the lanes the usual priority once nothing else runs: beside other programs that compute, as much as they
+# get. Only root may do that; without it they just take longer.
+hurry() {
+	# shellcheck disable=SC2046 # process groups
+	renice -n 0 -g $(jobs -pr) >/dev/null 2>&1 || true
 }
 start_lane lane_of_virtual_time
 virtual=$!
@@ -163,7 +164,7 @@ else
 fi
 [ -z "$faults" ] || phase 'faults' in_list_clusters "$faults" -timeout 20m
 [ -z "$others" ] || phase 'raced' in_list_raced "$others"
-hurry "$virtual" "$unraced"
+hurry
 wait "$virtual" "$unraced" || true
 cat "$work/lane_of_virtual_time" "$work/lane_of_plain"
 

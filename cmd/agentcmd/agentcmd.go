@@ -64,11 +64,16 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	unlock, err := lockState(ctx, stateDir, log)
-	if err != nil {
-		return err
+	if os.Getenv(upgrade.EnvTrial) == "" { // the agent that tries a version keeps its lock
+		unlock, err := lockState(ctx, stateDir, log)
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
-	defer unlock()
 	versions, err := c.programsOf(ctx, stateDir, version, log)
 	if err != nil {
 		return err
@@ -116,9 +121,6 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	}
 	service := supervised.Open()
 	err = runWatched(ctx, a, service)
-	if t := (*upgrade.Trial)(nil); errors.As(err, &t) {
-		unlock() // the version on trial is a process of its own
-	}
 	return versions.ended(ctx, err, service, func(ctx context.Context) error {
 		if c.KeepWorkload && !c.goesDown(bootstrap.Instance) {
 			return nil

@@ -2,27 +2,35 @@ package agentcmd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/agent/upgrade"
 )
 
-// A second agent in one state directory does not begin: it names the first one. It begins once the
-// first has ended, and where there are no locks at all.
+// A second agent in one state directory waits a while for the end of the first, and then names it.
+// An order to end ends the wait. Where there are no locks it runs all the same.
 func TestOneAgentUsesAStateDirectory(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	unlock, err := lockState(t.Context(), dir, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, stop := context.WithCancel(t.Context())
-	stop()
 	holder := "another agent (process " + strconv.Itoa(os.Getpid()) + ") uses " + dir
-	if _, err := lockState(asked, dir, log); err == nil || !strings.Contains(err.Error(), holder) {
+	if _, err := lockState(t.Context(), dir, log); err == nil || !strings.Contains(err.Error(), holder) {
 		t.Fatalf("a second agent: %v", err)
 	}
+	asked, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := lockState(asked, dir, log); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is asked to end: %v", err)
+	}
+
 	second := make(chan error, 1)
 	waits := &waiter{text: "waiting for its end", found: make(chan struct{})}
 	go func() {
@@ -45,4 +53,35 @@ func TestOneAgentUsesAStateDirectory(t *testing.T) {
 	}
 	unlock()
 	<-warned.found
+}
+
+// An agent on trial works in the directory of the one that tries it: that one keeps the lock, so
+// that no other agent comes between.
+func TestAnAgentOnTrialTakesNoLock(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := lockState(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	path := filepath.Join(dir, "bootstrap.json")
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(upgrade.EnvTrial, filepath.Join(dir, "acknowledged"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	refused := &waiter{text: "replica does not answer", found: make(chan struct{})}
+	go func() {
+		done <- (&Cmd{Bootstrap: path}).Run(ctx, newJSONLogger(refused, slog.LevelInfo), "test")
+	}()
+	select {
+	case <-refused.found:
+	case err := <-done:
+		t.Fatalf("the agent on trial ended: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v, want nil", err)
+	}
 }

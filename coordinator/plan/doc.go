@@ -57,10 +57,9 @@
 // d.budget.creationBlocker asks another decider. Methods of view and fleet decide nothing. Budgets
 // are counted on the fleet, hence from phases alone.
 //
-// What reports whether something holds changes nothing. It returns what blocks work as a value
-// (blocker), and d.waits records it, where the work would have begun. One thing it may do: where
-// its answer depends on the time, it calls d.wake, so that a later plan asks again. That adds an
-// earlier time to the plan's end and nothing else.
+// What blocks work is a value (blocker). What returns it changes nothing; d.waits records it, where
+// the work would have begun. One thing such a function may do: where its answer depends on the
+// time, it calls d.wake, so that a later plan asks again. That can only make the next plan earlier.
 //
 // # Invariants
 //

@@ -159,6 +159,9 @@ if runs "$state/keeper.pid"; then
 	echo "$document" | put "$state/started" 600
 	exit
 fi
+if runs "$state/agent.pid"; then
+	kill "$(cat "$state/agent.pid")" || : # its keeper has ended: it must not run beside the next one
+fi
 setsid sh -c 'echo $$ >"$2/keeper.pid"
 	export LEASEHOLD_FAREWELL=restart LEASEHOLD_KEEP_WORKLOAD=true
 	if [ -f "$1/agent.env" ]; then
