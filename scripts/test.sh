@@ -9,9 +9,9 @@ cd "$(dirname "$0")/.."
 
 [ $# -gt 0 ] || set -- ./...
 export GOFLAGS=${GOFLAGS:--trimpath -gcflags=all=-dwarf=false} # as in the Makefile
-# Compilers and linkers that collect garbage rarely take a sixth less processor time. Tests run without these settings.
-export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-3GiB}
-without=(-exec 'env -u GOGC -u GOMEMLIMIT')
+# Compilers and linkers that collect garbage rarely take a sixth less processor time. Tests run without these settings,
+# and not through -exec: with it Go keeps no results.
+rarely=(GOGC=400 GOMEMLIMIT=3GiB)
 tier=${TIER:-everyday}
 tags=()
 case $tier in
@@ -88,7 +88,7 @@ in_list() { # list flag…
 	local names
 	mapfile -t names <<<"$1"
 	shift
-	go test -vet=off "${without[@]}" -timeout "${TEST_TIMEOUT:-20m}" "${tags[@]}" "$@" "${names[@]}"
+	go test -vet=off -toolexec "env ${rarely[*]}" -timeout "${TEST_TIMEOUT:-20m}" "${tags[@]}" "$@" "${names[@]}"
 }
 
 # Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
@@ -113,7 +113,7 @@ unseen() {
 test_files() { go list "${tags[@]}" -f '{{join .TestGoFiles "\n"}}{{"\n"}}{{join .XTestGoFiles "\n"}}' "$@" | sed '/^$/d' | sort; }
 
 # The programs under test are built once, for all packages.
-prepare() { CGO_ENABLED=0 go run ./tests/stage/prepare "$work/programs"; }
+prepare() { CGO_ENABLED=0 env "${rarely[@]}" go run ./tests/stage/prepare "$work/programs"; }
 if [ -n "$(both "$packages" "$(below 'tests/(detect|e2e|secrets|attack|senses|faults)')")" ]; then
 	phase 'build the programs' prepare
 	export LEASEHOLD_TEST_PROGRAMS=$work/programs
