@@ -73,8 +73,8 @@ func TestANewcomerFindsTheCause(t *testing.T) {
 			`aria-label="web-2-a is live, in place of web-2-old"`, `in place of <a href="/i/web-2-old">`,
 		},
 		"/i/web-1-a": {
-			"web-1-a is starting, checking: http:8080: status 404.", "freed when:", "Next:", x.now.Format("01-02 ") +
-				x.now.Add(10*time.Minute).Format("15:04:05"),
+			"web-1-a is starting, checking: http:8080: status 404.", "freed when:", "Next:",
+			x.now.Add(10 * time.Minute).Format("01-02 15:04:05"),
 		},
 		"/events?rule=ROLL-4": {"A roll that makes no progress is stalled and says why"},
 	} {
