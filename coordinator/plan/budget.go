@@ -356,12 +356,13 @@ func (t Turns) Done(a *Action, rev store.Revision) {
 }
 
 // takeTurns marks the actions that use a budget: those that compare the shard's record, as every
-// action does that creates, restarts or removes a machine.
+// action does that creates, restarts or removes a machine. The status that begins a storm takes a
+// turn as well: what was decided before it, and is executed late, must not happen in it.
 func (d *budget) takeTurns() {
 	for i := range d.actions {
 		a := &d.actions[i]
 		a.Limited = len(d.s.Limits) > 0 && slices.ContainsFunc(a.Writes, func(w store.Write) bool { return d.drafted[w.Key] })
-		a.Turn = a.Limited || slices.Contains(a.Conditions, d.s.Shard.Unchanged()) &&
+		a.Turn = a.Turn || a.Limited || slices.Contains(a.Conditions, d.s.Shard.Unchanged()) &&
 			!slices.ContainsFunc(a.Writes, func(w store.Write) bool { return w.Delete && w.Key == d.specKey() })
 		if a.Turn && d.shared != nil {
 			a.BudgetGroup = d.shared.name

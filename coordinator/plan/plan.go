@@ -50,7 +50,7 @@ type Action struct {
 	// Token is the join token that the action grants; nil: none. The transaction writes it with a
 	// lease.
 	Token *TokenGrant
-	// Turn is set if the action uses a budget of its group: see Turns.
+	// Turn is set if the action uses a budget of its group, or begins a storm: see Turns.
 	Turn bool
 	// Limited is set if the action creates an instance, and the shard has limits (CAP-1).
 	Limited bool

@@ -151,8 +151,8 @@ func (v *view) leavingFor(m, keep *member) motive {
 		return motive{store.PurposeShares, "SPOT-4", of(store.CauseShares)}
 	case by != nil && by == keep:
 		return motive{store.PurposeZones, "REC-17", of(store.CauseEven)}
-	case v.outdated(m):
-		return motive{store.PurposeRoll, "ROLL-1", store.Cause{Kind: store.CauseOutdated}}
+	case v.outdated(m): // so is the other, which is protected: nothing is updated by this
+		return motive{store.PurposeSpare, "HEAL-6", store.Cause{Kind: store.CauseUnneeded, Other: keep.ID()}}
 	default:
 		return lostTooOften()
 	}

@@ -126,6 +126,7 @@ func (d *status) write(old, st *store.Status) {
 			Cause: store.Cause{Kind: store.CauseStateBefore, Name: string(old.State)},
 		})
 	}
+	a.Turn = st.Storm != nil && st.Storm.Ended == "" && (old.Storm == nil || old.Storm.Ended != "")
 	if a.Notes = d.notes; a.NoJournal {
 		d.actions = append(d.actions, a)
 		return

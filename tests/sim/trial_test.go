@@ -55,8 +55,15 @@ type trial struct {
 	second   time.Duration  // that is counted now
 	inSecond map[string]int // actions in it, by group
 	planting int
+	planned  []planned // the last plans
 
 	decisions []decision // if plot.decisions
+}
+
+// planned is when a plan was made from a snapshot.
+type planned struct {
+	revision store.Revision
+	at       time.Time
 }
 
 // trace is what happened, as far as it is kept.
@@ -151,6 +158,9 @@ func (tr *trial) fail(format string, args ...any) {
 
 func (tr *trial) observer() sim.Observer {
 	o := sim.Observer{
+		Planned: func(at time.Time, s *plan.Snapshot, _ *plan.Plan) {
+			tr.planned = append(tr.planned[max(0, len(tr.planned)-15):], planned{s.Revision, at})
+		},
 		Committing: tr.committing,
 		Committed: func(at time.Time, a *plan.Action, rev store.Revision) {
 			for _, n := range a.Notes {

@@ -77,11 +77,22 @@ func (in *inquiry) inWindow() {
 			continue
 		}
 		kinds := in.planned(old, c.leaves())
-		if !slices.ContainsFunc(kinds, func(kind string) bool { return mayBegin(&in.force.spec, kind, in.tr.w.Now()) }) {
+		if !slices.ContainsFunc(kinds, in.mayBegin) {
 			in.tr.fail("%s works, and no window lets %v begin with it now: %s %s, because %s", old.ID, kinds, in.a.Rule,
 				in.a.What(), in.a.Why)
 		}
 	}
+}
+
+// mayBegin reports whether planned work of a kind may begin now, or when it was decided: a window
+// may close between the decision and its transaction.
+func (in *inquiry) mayBegin(kind string) bool {
+	if mayBegin(&in.force.spec, kind, in.tr.w.Now()) {
+		return true
+	}
+	return slices.ContainsFunc(in.tr.planned, func(p planned) bool {
+		return p.revision == in.s.Revision && mayBegin(&in.force.spec, kind, p.at)
+	})
 }
 
 // anyTime reports whether an instance that works may be replaced or taken down outside of windows.
