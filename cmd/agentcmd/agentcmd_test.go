@@ -71,11 +71,22 @@ func TestRunsWithoutAnyReplicaUntilItIsSignalled(t *testing.T) {
 	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	runsUntilSignalled(t, path)
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(path), "agent.json"))
+	if err != nil || !json.Valid(data) {
+		t.Errorf("state beside the document is %q, %v", data, err)
+	}
+}
+
+// runsUntilSignalled runs an agent until it has found no replica, and ends it.
+func runsUntilSignalled(t *testing.T, bootstrap string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	done := make(chan error, 1)
 	refused := &waiter{text: "replica does not answer", found: make(chan struct{})}
 	go func() {
-		done <- (&Cmd{Bootstrap: path}).Run(ctx, newJSONLogger(refused, slog.LevelInfo), "test")
+		done <- (&Cmd{Bootstrap: bootstrap}).Run(ctx, newJSONLogger(refused, slog.LevelInfo), "test")
 	}()
 	select {
 	case <-refused.found:
@@ -85,10 +96,6 @@ func TestRunsWithoutAnyReplicaUntilItIsSignalled(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Run: %v, want nil", err)
-	}
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(path), "agent.json"))
-	if err != nil || !json.Valid(data) {
-		t.Errorf("state beside the document is %q, %v", data, err)
 	}
 }
 

@@ -69,19 +69,5 @@ func TestAnAgentOnTrialTakesNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(upgrade.EnvTrial, filepath.Join(dir, "acknowledged"))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	refused := &waiter{text: "replica does not answer", found: make(chan struct{})}
-	go func() {
-		done <- (&Cmd{Bootstrap: path}).Run(ctx, newJSONLogger(refused, slog.LevelInfo), "test")
-	}()
-	select {
-	case <-refused.found:
-	case err := <-done:
-		t.Fatalf("the agent on trial ended: %v", err)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run: %v, want nil", err)
-	}
+	runsUntilSignalled(t, path)
 }

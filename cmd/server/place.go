@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/provider/durable"
@@ -161,15 +160,15 @@ func (p Place) open() error {
 		return problem("run server as root, or choose a directory that you may write to, with --data-dir",
 			"data directory: %s", err)
 	}
-	lock, err := os.OpenFile(p.file("server.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := durable.Lock(p.file("server.lock"))
+	if held := (*durable.HeldError)(nil); errors.As(err, &held) {
+		return problem("use that one, or another --data-dir", "data directory %s: another leasehold server runs on it (%s)",
+			p.Dir, held.Holder)
+	}
 	if err != nil {
 		return problem(services.DirectoryNext(err), "data directory: %s", err)
 	}
 	// The descriptor stays open, since the lock lasts only as long as it.
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close()
-		return problem("use that one, or another --data-dir", "data directory %s: another leasehold server runs on it", p.Dir)
-	}
 	locks = append(locks, lock)
 	return nil
 }

@@ -10,6 +10,7 @@
 //
 // # What it does not do
 //
-// It does not lock the file that is replaced. If the program dies in the middle it leaves an
-// unfinished file beside the real one, until RemoveUnfinished is called for the directory.
+// It does not lock the file that is replaced: Lock is for a directory that one process works in. If
+// the program dies in the middle it leaves an unfinished file beside the real one, until
+// RemoveUnfinished is called for the directory.
 package durable

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,7 +150,7 @@ func TestDatabaseLockedByAForeignEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := tryLock(db); err != nil {
+	if err := syscall.Flock(int(db.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Start(t.Context(), Config{DataDir: dir, Listen: "127.0.0.1:0"})

@@ -84,15 +84,16 @@ func (in *inquiry) inWindow() {
 	}
 }
 
-// mayBegin reports whether planned work of a kind may begin now, or when it was decided: a window
-// may close between the decision and its transaction.
+// mayBegin reports whether planned work of a kind might begin when it was decided: a window may
+// close between the decision and its transaction.
 func (in *inquiry) mayBegin(kind string) bool {
-	if mayBegin(&in.force.spec, kind, in.tr.w.Now()) {
-		return true
+	at := in.tr.w.Now()
+	for _, p := range in.tr.planned {
+		if p.revision == in.s.Revision {
+			at = p.at // of several plans from one snapshot, the last
+		}
 	}
-	return slices.ContainsFunc(in.tr.planned, func(p planned) bool {
-		return p.revision == in.s.Revision && mayBegin(&in.force.spec, kind, p.at)
-	})
+	return mayBegin(&in.force.spec, kind, at)
 }
 
 // anyTime reports whether an instance that works may be replaced or taken down outside of windows.

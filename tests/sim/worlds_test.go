@@ -43,6 +43,24 @@ func TestWorlds(t *testing.T) {
 	playAll(t, without)
 }
 
+// Worlds that have failed at night are played each day.
+//
+// proves SAFE-2, SAFE-4, HEAL-6, ROLL-6
+func TestWorldsThatHaveFailed(t *testing.T) {
+	for _, seed := range []uint64{
+		711710, // a freeze began between a decision and its transaction
+		713676, // what was decided before a storm was executed in it
+		713952, // an instance beside a protected one seemed to go for a roll
+	} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			if tr := play(plot{seed: seed, steps: 500}); tr.failed != "" {
+				t.Error(tr.story())
+			}
+		})
+	}
+}
+
 // playAll plays many worlds on all processors, and tells of the first few that fail.
 func playAll(t *testing.T, without map[string]bool) {
 	t.Helper()
