@@ -179,10 +179,13 @@ type Status struct {
 	Errored          int             `json:"errored,omitempty"`  // slots
 	Storm            *Storm          `json:"storm,omitempty"`
 	Breaker          *Breaker        `json:"breaker,omitempty"`
-	Rollout          *Rollout        `json:"rollout,omitempty"`
-	LastGood         *GoodSpec       `json:"last_good,omitempty"`
-	History          []PastSpec      `json:"history,omitempty"` // newest first
-	Blocked          []Blocked       `json:"blocked,omitempty"`
+	// HealNext is a failed instance that waited for room while forced expiry took it: its
+	// replacement comes before further forced expiry (REC-5).
+	HealNext string     `json:"heal_next,omitempty"`
+	Rollout  *Rollout   `json:"rollout,omitempty"`
+	LastGood *GoodSpec  `json:"last_good,omitempty"`
+	History  []PastSpec `json:"history,omitempty"` // newest first
+	Blocked  []Blocked  `json:"blocked,omitempty"`
 	// instances by zone, if zones differ by two or more (REC-17)
 	Uneven    string     `json:"uneven,omitempty"`
 	Rebalance *Rebalance `json:"rebalance,omitempty"`

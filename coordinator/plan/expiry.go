@@ -9,7 +9,10 @@ import (
 )
 
 // expiry replaces instances that have grown too old.
-type expiry struct{ *draft }
+type expiry struct {
+	*draft
+	forced bool // this plan begins to replace an instance that is past its forced age
+}
 
 // age is why an instance is too old. An empty rule means that it is not.
 type age struct {
@@ -70,8 +73,9 @@ func (d *expiry) tooOld(m *member, rule, name string, limit time.Duration, jitte
 }
 
 // expire creates replacements for instances that are too old. The old instance keeps the slot until
-// its replacement is healthy; then settle removes it. Forced expiry comes before healing, other
-// expiry after it and only while the whole group is healthy (REC-5, EXP-1).
+// its replacement is healthy; then settle removes it. Forced expiry comes before healing, in turns
+// with it where there is no room for both; other expiry comes after healing, and only while the
+// whole group is healthy (REC-5, EXP-1).
 func (d *expiry) expire(forced bool) {
 	var old []*member
 	for _, sl := range d.order {
@@ -106,6 +110,8 @@ func (d *expiry) replaceOld(m *member) bool {
 		return true
 	case d.waits(what, d.flapping.blocker(m.slot)):
 		return true // its replacements have failed too often (FLAP-2)
+	case m.age.forced && d.waits(what, d.healing.nextBlocker()):
+		return false
 	case most == 0:
 		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
 		return false
@@ -125,6 +131,7 @@ func (d *expiry) replaceOld(m *member) bool {
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, motive{store.PurposeAge, m.age.rule, m.age.cause})
 	d.writeSlot(a, m.slot)
+	d.forced = d.forced || m.age.forced
 	return m.age.forced
 }
 

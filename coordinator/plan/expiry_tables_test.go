@@ -190,6 +190,9 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 		w.place("a", 0, store.Running, old(2*time.Hour))
 		w.place("b", 1, store.Running, old(3*time.Hour))
 	}
+	healNext := func(w *world, id string) {
+		w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, HealNext: id})
+	}
 	for _, c := range []struct {
 		name  string
 		spec  func(*store.Group)
@@ -215,6 +218,27 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 		{
 			"forced: before healing, with room for one", forced(2, 1), func(w *world) { two(w); w.turn("a", false) },
 			"EXP-1 +1", "HEAL-2",
+		},
+		{
+			"forced: after healing that it has gone before once", forced(2, 1), func(w *world) {
+				two(w)
+				w.turn("a", false)
+				healNext(w, "a")
+			}, "HEAL-2 +0", "REC-5",
+		},
+		{
+			"forced: at once where what comes next has recovered", forced(2, 1),
+			func(w *world) { two(w); healNext(w, "a") }, "EXP-1 +1", "EXP-1",
+		},
+		{
+			"forced: not while healing that comes next has too little room",
+			func(g *store.Group) { forced(3, 3)(g); g.Budget.Heal.MaxExpansion = new(store.Amount(1)) }, func(w *world) {
+				two(w)
+				w.turn("a", false)
+				w.place("c", 2, store.Running, old(4*time.Hour))
+				w.place("d", 2, store.Booting, replaces("c"))
+				healNext(w, "a")
+			}, "", "REC-5",
 		},
 		{"eligible: not while one drains", eligible(2, 3), func(w *world) {
 			two(w)

@@ -12,6 +12,9 @@ type healing struct {
 	*draft
 	breaker *store.Breaker // as it will be recorded; nil: healing continues
 	waiting string         // a failed member that waits for room in a budget
+	// postponed is a failed member that waits for room for an additional instance: the one that the
+	// status names as HealNext if that still waits, else the first.
+	postponed string
 }
 
 // heal restarts or replaces failed members, and replaces condemned and doomed ones, slot by slot.
@@ -143,8 +146,11 @@ func (d *healing) healByRestart(sl *slot, m *member, level string) {
 func (d *healing) replace(sl *slot, m *member) {
 	removeFirst, ok := d.turn(m)
 	if !ok {
-		if m.failing() && !sl.touched && d.budget.boundsOf(d.spec.Budget.Heal) != (bounds{}) {
+		if b := d.budget.boundsOf(d.spec.Budget.Heal); m.failing() && !sl.touched && b != (bounds{}) {
 			d.waiting = m.ID()
+			if b.expansion > 0 && (d.postponed == "" || m.ID() == d.g.Status.Record.HealNext) {
+				d.postponed = m.ID()
+			}
 		}
 		return
 	}
@@ -163,6 +169,28 @@ func (d *healing) replace(sl *slot, m *member) {
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	d.addReplacement(a, sl, m, why)
 	d.writeSlot(a, sl)
+}
+
+// next returns the failed member whose replacement comes before further forced expiry; "" if there
+// is none. Forced expiry has precedence, but not twice in a row: where instances reach their age
+// faster than they are replaced, nothing would ever be healed (REC-5).
+func (d *healing) next() string {
+	if d.expiry.forced || d.postponed == d.g.Status.Record.HealNext {
+		return d.postponed
+	}
+	return ""
+}
+
+// nextBlocker returns the failed member that forced expiry waits for; nil if there is none.
+func (d *healing) nextBlocker() *blocker {
+	next := d.g.Status.Record.HealNext
+	if next == "" {
+		return nil
+	}
+	if m := d.find(next); m == nil || !m.failing() {
+		return nil
+	}
+	return blocked("REC-5", store.BlockedByHealing, store.BlockedFacts{Other: next})
 }
 
 // replacedBy notes the instance that is requested in place of another.

@@ -34,7 +34,8 @@ func (d *status) update() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storms.storm, Breaker: d.healing.breaker, Rollout: d.roll.rollout, Scale: d.scaler.scale,
+		Storm: d.storms.storm, Breaker: d.healing.breaker, HealNext: d.healing.next(),
+		Rollout: d.roll.rollout, Scale: d.scaler.scale,
 		LastGood: old.LastGood, History: old.History,
 		Agents: d.agents.wave, DrillDue: d.drills.due,
 	}
@@ -278,7 +279,8 @@ func (d *status) same(a, b *store.Status) bool {
 		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
 		samePart(a.Agents, b.Agents) && a.DrillDue.Equal(b.DrillDue) &&
-		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && samePart(a.Rollout, b.Rollout) &&
+		samePart(a.Storm, b.Storm) && samePart(a.Breaker, b.Breaker) && a.HealNext == b.HealNext &&
+		samePart(a.Rollout, b.Rollout) &&
 		a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && samePart(a.Shares, b.Shares) &&
 		sameGood(a.LastGood, b.LastGood) && slices.Equal(a.History, b.History) &&
 		slices.EqualFunc(a.Blocked, b.Blocked, sameBlocked) && d.sameRecords(a, b)

@@ -51,6 +51,7 @@ func TestWorldsThatHaveFailed(t *testing.T) {
 		711710, // a freeze began between a decision and its transaction
 		713676, // what was decided before a storm was executed in it
 		713952, // an instance beside a protected one seemed to go for a roll
+		716934, // forced expiry took the room that a failed instance waited for, again and again
 	} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
