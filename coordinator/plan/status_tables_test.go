@@ -20,7 +20,7 @@ func TestWhatMakesAStatusANewOne(t *testing.T) {
 			Invalid: &store.InvalidSpec{Revision: 4, Why: "size"}, State: store.GroupStarted, Since: epoch,
 			Phases: map[store.Phase]int{store.Running: 1}, Verdicts: map[store.Verdict]int{store.Live: 1},
 			Storm: &store.Storm{Lost: 3}, Breaker: &store.Breaker{Count: 3}, HealNext: "a",
-			Rollout: &store.Rollout{Done: 1},
+			Rollout:  &store.Rollout{Done: 1},
 			LastGood: &store.GoodSpec{Revision: 3, Template: "t"},
 			History:  []store.PastSpec{{Revision: 3}}, Blocked: []store.Blocked{{Rule: "HEAL-2"}},
 			Rebalance: &store.Rebalance{Withdrawn: 1}, Shares: &store.Shares{Spot: 1}, Records: new(1), Counted: 6,
