@@ -179,8 +179,8 @@ type Status struct {
 	Errored          int             `json:"errored,omitempty"`  // slots
 	Storm            *Storm          `json:"storm,omitempty"`
 	Breaker          *Breaker        `json:"breaker,omitempty"`
-	// HealNext is a failed instance that waited for room while forced expiry took it: its
-	// replacement comes before further forced expiry (REC-5).
+	// HealNext is an instance that has to be replaced and waited while forced expiry began to
+	// replace others: it comes before further forced expiry (REC-5).
 	HealNext string     `json:"heal_next,omitempty"`
 	Rollout  *Rollout   `json:"rollout,omitempty"`
 	LastGood *GoodSpec  `json:"last_good,omitempty"`

@@ -12,7 +12,7 @@ import (
 // proves REC-10
 func TestBlockedHoldsWhatIsShown(t *testing.T) {
 	d := draftWith(func(d *draft) { d.spec = &store.Group{} })
-	if of := d.healing.budgetUse(&member{Instance: &Instance{}}, bounds{}, 3); of != (store.BlockedFacts{}) {
+	if of := d.healing.claimRoom(&member{Instance: &Instance{}}, bounds{}, 3); of != (store.BlockedFacts{}) {
 		t.Errorf("without budgets: %+v", of)
 	}
 }

@@ -110,9 +110,15 @@ func (d *budget) finishing() int {
 	}
 	n := 0
 	for _, m := range d.members {
-		if m.Record.Managed && m.phase == store.Draining && m.Record.Drain != nil && m.Record.Drain.Busy != nil {
+		if d.finishes(m) {
 			n++
 		}
 	}
 	return n
+}
+
+// finishes reports whether a member's machine exists only until its workload is idle.
+func (v *view) finishes(m *member) bool {
+	return v.asksBusy() && m.Record.Managed && m.phase == store.Draining && m.Record.Drain != nil &&
+		m.Record.Drain.Busy != nil
 }

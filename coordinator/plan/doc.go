@@ -19,7 +19,8 @@
 //	traffic.go   memberships in load balancers; traffic_entries.go: what they are;
 //	             members.go: what is known of them
 //	calls.go     which provider calls to make
-//	heal.go      failed and condemned instances
+//	heal.go      failed and condemned instances; heal_next.go: how healing and forced expiry
+//	             alternate
 //	restart.go   restarts; failures.go: how long a failing slot waits
 //	scale.go     too many, too few; zones
 //	settle.go    which of two instances keeps a slot

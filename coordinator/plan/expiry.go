@@ -18,13 +18,13 @@ type expiry struct {
 type age struct {
 	rule   string
 	cause  store.Cause
-	forced bool
+	forced bool // past forced_age, spot.max_lifetime or on_demand_age
 	since  time.Time
 }
 
-// ageOf compares an instance's age with the maximum of its group. A spread of up to a tenth, fixed
-// for each instance, keeps the instances of a group that were created together from expiring
-// together (EXP-2).
+// ageOf compares an instance's age with the maximum of its group. A spread of up to a tenth, or a
+// twelfth of spot.max_lifetime, fixed for each instance, keeps the instances of a group that were
+// created together from expiring together (EXP-2).
 func (d *expiry) ageOf(m *member) age {
 	if d.spec == nil || m.Born.IsZero() || m.phase == store.Deleting || m.phase == store.Finished {
 		return age{}
@@ -73,9 +73,9 @@ func (d *expiry) tooOld(m *member, rule, name string, limit time.Duration, jitte
 }
 
 // expire creates replacements for instances that are too old. The old instance keeps the slot until
-// its replacement is healthy; then settle removes it. Forced expiry comes before healing, in turns
-// with it where there is no room for both; other expiry comes after healing, and only while the
-// whole group is healthy (REC-5, EXP-1).
+// its replacement is healthy; then settle removes it. Forced expiry comes before healing, and
+// alternates with it where there is no room for both (heal_next.go); other expiry comes after
+// healing, and only while the whole group is healthy (REC-5, EXP-1).
 func (d *expiry) expire(forced bool) {
 	var old []*member
 	for _, sl := range d.order {
@@ -98,8 +98,9 @@ func (d *expiry) expire(forced bool) {
 	}
 }
 
-// replaceOld requests a replacement if there is room for one. It returns false if there is no room
-// for the others either.
+// replaceOld requests a replacement if there is room for one. It returns false if the others need
+// not be looked at: there is no room for them either, healing comes first, or one replacement at a
+// time is all that their age allows.
 func (d *expiry) replaceOld(m *member) bool {
 	what, most := m.task(store.WorkExpire), d.budget.boundsOf(d.spec.Budget.Expiry).expansion
 	switch {
@@ -110,10 +111,10 @@ func (d *expiry) replaceOld(m *member) bool {
 		return true
 	case d.waits(what, d.flapping.blocker(m.slot)):
 		return true // its replacements have failed too often (FLAP-2)
-	case m.age.forced && d.waits(what, d.healing.nextBlocker()):
-		return false
 	case most == 0:
 		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Cause: m.age.cause})
+		return false
+	case m.age.forced && d.waits(what, d.healing.nextBlocker()):
 		return false
 	case d.budget.expansion() >= most:
 		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: most})
@@ -131,7 +132,7 @@ func (d *expiry) replaceOld(m *member) bool {
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, motive{store.PurposeAge, m.age.rule, m.age.cause})
 	d.writeSlot(a, m.slot)
-	d.forced = d.forced || m.age.forced
+	d.forced = d.forced || m.age.forced && !d.damage.untouchable(m)
 	return m.age.forced
 }
 

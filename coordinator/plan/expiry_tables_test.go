@@ -236,7 +236,7 @@ func TestHowTheOldAreReplaced(t *testing.T) {
 				two(w)
 				w.turn("a", false)
 				w.place("c", 2, store.Running, old(4*time.Hour))
-				w.place("d", 2, store.Booting, replaces("c"))
+				w.place("d", 2, store.Booting, replaces("c"), func(r *store.Instance) { r.Purpose = store.PurposeAge })
 				healNext(w, "a")
 			}, "", "REC-5",
 		},

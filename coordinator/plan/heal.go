@@ -10,20 +10,23 @@ import (
 // healing restarts and replaces members that failed or have to go.
 type healing struct {
 	*draft
-	breaker *store.Breaker // as it will be recorded; nil: healing continues
-	waiting string         // a failed member that waits for room in a budget
-	// postponed is a failed member that waits for room for an additional instance: the one that the
-	// status names as HealNext if that still waits, else the first.
-	postponed string
+	breaker   *store.Breaker // as it will be recorded; nil: healing continues
+	waiting   string         // a failed member that waits for room in a budget
+	postponed string         // a member whose replacement waits: see postpone
 }
 
 // heal restarts or replaces failed members, and replaces condemned and doomed ones, slot by slot.
-// Members that were ordered to go at once come first: they wait for no budget, but use it.
+// Members that were ordered to go at once come first: they wait for no budget, but use it. Then
+// comes the one that forced expiry went before (REC-5).
 func (d *healing) heal() {
 	for _, sl := range d.order {
 		if sl.goesNow() {
 			d.healSlot(sl)
 		}
+	}
+	next := d.nextSlot()
+	if next != nil {
+		d.healSlot(next)
 	}
 	for _, sl := range d.order {
 		if len(sl.members) == 1 && !sl.touched {
@@ -31,7 +34,7 @@ func (d *healing) heal() {
 				continue // as nearly all are
 			}
 		}
-		if !sl.goesNow() {
+		if sl != next && !sl.goesNow() {
 			d.healSlot(sl)
 		}
 	}
@@ -85,7 +88,7 @@ func (d *healing) blocker(m *member) *blocker {
 	}
 	switch {
 	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
-		// otherwise its place is taken, and it need not be healed
+		// if its place is taken it leaves in any case
 		return blocked("HEAL-1", store.BlockedByHealPolicy, store.BlockedFacts{Cause: m.judgment.Cause})
 	case d.breaker != nil && m.failsChecks() && m.doom.rule == "" && m.ID() != d.breaker.Probe:
 		return blocked("ROLL-7", store.BlockedByBreaker,
@@ -144,14 +147,12 @@ func (d *healing) healByRestart(sl *slot, m *member, level string) {
 
 // replace begins the replacement of a slot's only member.
 func (d *healing) replace(sl *slot, m *member) {
-	removeFirst, ok := d.turn(m)
+	removeFirst, ok := d.roomFor(m)
 	if !ok {
-		if b := d.budget.boundsOf(d.spec.Budget.Heal); m.failing() && !sl.touched && b != (bounds{}) {
+		if m.failing() && !sl.touched && d.budget.boundsOf(d.spec.Budget.Heal) != (bounds{}) {
 			d.waiting = m.ID()
-			if b.expansion > 0 && (d.postponed == "" || m.ID() == d.g.Status.Record.HealNext) {
-				d.postponed = m.ID()
-			}
 		}
+		d.postpone(m)
 		return
 	}
 	failed := m.Record.Condemned == nil && m.doom.rule == ""
@@ -169,28 +170,6 @@ func (d *healing) replace(sl *slot, m *member) {
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	d.addReplacement(a, sl, m, why)
 	d.writeSlot(a, sl)
-}
-
-// next returns the failed member whose replacement comes before further forced expiry; "" if there
-// is none. Forced expiry has precedence, but not twice in a row: where instances reach their age
-// faster than they are replaced, nothing would ever be healed (REC-5).
-func (d *healing) next() string {
-	if d.expiry.forced || d.postponed == d.g.Status.Record.HealNext {
-		return d.postponed
-	}
-	return ""
-}
-
-// nextBlocker returns the failed member that forced expiry waits for; nil if there is none.
-func (d *healing) nextBlocker() *blocker {
-	next := d.g.Status.Record.HealNext
-	if next == "" {
-		return nil
-	}
-	if m := d.find(next); m == nil || !m.failing() {
-		return nil
-	}
-	return blocked("REC-5", store.BlockedByHealing, store.BlockedFacts{Other: next})
 }
 
 // replacedBy notes the instance that is requested in place of another.
@@ -231,9 +210,10 @@ func (d *healing) removeFirst(sl *slot, m *member, why motive) {
 	d.writeSlot(a, sl)
 }
 
-// turn applies the budgets: it reports whether a member may be replaced now and, if so, whether it
-// is removed first.
-func (d *healing) turn(m *member) (removeFirst, ok bool) {
+// roomFor applies the budgets: it reports whether a member may be replaced now and, if so, whether
+// it is removed first. Where there is no room for a failed member, an instance of a roll has to
+// give up its own.
+func (d *healing) roomFor(m *member) (removeFirst, ok bool) {
 	b := d.budget.boundsOf(d.spec.Budget.Heal)
 	what := m.task(store.WorkReplace)
 	if m.goesNow() { // whether its place can be taken or not
@@ -253,8 +233,8 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 		return false, true
 	}
 	if d.mustKeep(m) && !limited {
-		of := d.budgetUse(m, b, d.budget.unavailable())
-		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
+		of := d.claimRoom(m, b, d.budget.unavailable())
+		of.ExpansionUsed, of.DownUsed = 0, 0 // left out: each change would write the status again
 		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
 	}
@@ -266,7 +246,7 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 		return false, false
 	}
 	if used {
-		d.block("HEAL-2", what, store.BlockedByBudget, d.budgetUse(m, b, d.budget.unavailable()))
+		d.block("HEAL-2", what, store.BlockedByBudget, d.claimRoom(m, b, d.budget.unavailable()))
 		return false, false
 	}
 	if d.waits(what, d.budget.sharedBlocker(m)) || d.waits(what, d.budget.deletionBlocker(m)) {
@@ -275,11 +255,11 @@ func (d *healing) turn(m *member) (removeFirst, ok bool) {
 	return true, true
 }
 
-// budgetUse returns the use of both budgets, and makes an instance of a roll give up its room to a
-// failed member.
-func (d *healing) budgetUse(m *member, b bounds, used int) store.BlockedFacts {
+// claimRoom makes an instance of a roll give up its room to a failed member, and returns the use of
+// both budgets.
+func (d *healing) claimRoom(m *member, b bounds, used int) store.BlockedFacts {
 	if b == (bounds{}) {
-		return store.BlockedFacts{} // whatever the count is: including it would only change the status
+		return store.BlockedFacts{} // the counts do not matter, and each change would write the status again
 	}
 	of := store.BlockedFacts{
 		Expansion: b.expansion, ExpansionUsed: max(0, d.budget.expansion()), Down: b.down, DownUsed: used,
@@ -385,22 +365,6 @@ func (m *member) proof(keys store.Keys) []store.Condition {
 // usable reports whether a member fills its slot and there is no evidence against it.
 func usable(m *member) bool { return m.fills() && !m.unwanted() }
 
-// moveZone retries a creation in another zone when its own zone has no room: nothing was created
-// there (REC-3).
-func (d *zoning) moveZone(m *member) {
-	market := MarketOf(m.Record.Spec)
-	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
-	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
-		return
-	}
-	a := d.step(m, store.Creating, "REC-3", store.Effect{Kind: store.EffectInZone, Zone: to},
-		store.Cause{Kind: store.CauseFullZone, Name: full}, inWords(m.Calls.Problem),
-		func(r *store.Instance) { r.Zone = to })
-	a.Conditions = append(a.Conditions, d.common()...)
-	m.movesTo = to
-	d.countZone(m.slot)
-}
-
 // replaceNoticed replaces and drains members with a notice at once: waiting gains nothing (SPOT-2).
 func (d *healing) replaceNoticed() {
 	for _, sl := range d.order {
@@ -426,11 +390,7 @@ func (d *healing) replaceNoticed() {
 				a.Effect.Then = store.SlotEffect{Kind: store.EffectSlotRoom}
 				sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Purpose: why.purpose}
 			case needed:
-				r, write := d.newMember(sl, m.ID(), why.placed(m.ID()))
-				a.replacedBy(r.ID())
-				d.templates.madeFrom(a, &r.Record)
-				a.Conditions = append(a.Conditions, store.Absent(r.Key))
-				a.Writes = append(a.Writes, write)
+				d.addReplacement(a, sl, m, why)
 			}
 			d.writeSlot(a, sl)
 		}

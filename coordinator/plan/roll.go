@@ -334,7 +334,7 @@ func (d *roll) updateByReplacement(m *member, why store.Cause) bool {
 		return true
 	}
 	if b.down == 0 || m.healthy() && d.budget.unwell() >= b.down || d.booted(m) && d.budget.unavailable() >= b.down {
-		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.budgetUse(m, b, d.budget.unwell()))
+		d.block("ROLL-1", what, store.BlockedByBudget, d.healing.claimRoom(m, b, d.budget.unwell()))
 		return false
 	}
 	if d.waits(what, d.budget.sharedBlocker(m)) || d.waits(what, d.budget.plannedDeletionBlocker(m)) {

@@ -34,7 +34,7 @@ func (d *status) update() {
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
 		Invalid: d.invalid,
 		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
-		Storm: d.storms.storm, Breaker: d.healing.breaker, HealNext: d.healing.next(),
+		Storm: d.storms.storm, Breaker: d.healing.breaker, HealNext: d.healing.nextToHeal(),
 		Rollout: d.roll.rollout, Scale: d.scaler.scale,
 		LastGood: old.LastGood, History: old.History,
 		Agents: d.agents.wave, DrillDue: d.drills.due,

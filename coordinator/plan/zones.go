@@ -371,3 +371,19 @@ func (d *zoning) lastCause(m *member) store.Cause {
 	}
 	return reason.Known(m.Record.Last.Cause, m.Record.Last.Why)
 }
+
+// moveZone retries a creation in another zone when its own zone has no room: nothing was created
+// there (REC-3).
+func (d *zoning) moveZone(m *member) {
+	market := MarketOf(m.Record.Spec)
+	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
+	if to == "" || to == full || !d.full(market, full) || d.full(market, to) {
+		return
+	}
+	a := d.step(m, store.Creating, "REC-3", store.Effect{Kind: store.EffectInZone, Zone: to},
+		store.Cause{Kind: store.CauseFullZone, Name: full}, inWords(m.Calls.Problem),
+		func(r *store.Instance) { r.Zone = to })
+	a.Conditions = append(a.Conditions, d.common()...)
+	m.movesTo = to
+	d.countZone(m.slot)
+}

@@ -61,8 +61,8 @@ var budgetObstacles = map[store.BlockedKind]obstacle{
 		until: otherIs(" passes all checks"),
 	},
 	store.BlockedByHealing: {
-		why:   otherIs(" has to be healed first, and waits for room"),
-		until: otherIs(" is being healed"),
+		why:   otherIs(" comes first, and waits for room"),
+		until: otherIs(" is being healed or replaced"),
 	},
 	store.BlockedByUnhealthy: {
 		why: func(b *store.Blocked) string {
