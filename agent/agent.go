@@ -191,7 +191,8 @@ func (a *Agent) Working(ctx context.Context) bool {
 
 // Run runs the agent until ctx ends. Call it once. A lost session is no error, unless the group
 // then powers the machine off: Run returns ErrPoweredOff. It returns an *upgrade.Trial when another
-// version is to be tried, and leaves the workload running.
+// version is to be tried, and leaves the workload running. An agent on trial returns ErrTrialOver
+// when its first report is acknowledged.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
 	a.startedAt = a.deps.Uptime()
@@ -324,7 +325,8 @@ func (a *Agent) loop(ctx, background context.Context) error {
 	}
 }
 
-// perform carries out orders. No order blocks for longer than writing a small file takes.
+// perform carries out orders. No order blocks for longer than writing a small file takes, or than
+// diskWait if the disk is slow.
 func (a *Agent) perform(background context.Context, orders []session.Order) {
 	for _, order := range orders {
 		switch o := order.(type) {
@@ -349,7 +351,11 @@ func (a *Agent) perform(background context.Context, orders []session.Order) {
 		case session.Warm:
 			a.connections.warm(o.Address, time.Now().Add(o.After))
 		case session.Workload:
-			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
+			if o.Run {
+				a.log.Info("workload may run", "why", o.Why)
+			} else {
+				a.log.Info("workload must not run", "why", o.Why)
+			}
 			a.mayRun = o.Run
 			a.setTarget(time.Time{})
 			if !o.Run {
@@ -388,8 +394,9 @@ func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 	}
 }
 
-// leave says goodbye, ends the workload if it must end, and waits for everything. It reports
-// whether everything has ended and the next agent finds the state that it needs.
+// leave says goodbye, ends the workload if it must end, and waits for everything, but only for a
+// bounded time for what hangs on a disk. It reports whether everything has ended and the next agent
+// finds the state that it needs.
 func (a *Agent) leave(stop context.CancelFunc) bool {
 	kind, why := a.goodbye()
 	a.log.Info("agent ends", "farewell", kind.String(), "keep_workload", a.cfg.KeepWorkload)

@@ -14,8 +14,8 @@
 //   - A replica sends a wanted state, not an order: however often it arrives, before or after a
 //     restart of the agent, the agent brings it about once. An action is remembered before it is
 //     reported, and never before it is done.
-//   - Run returns only when all of its goroutines have ended, and the workload too unless it is
-//     kept.
+//   - Run waits for its goroutines and, unless it is kept, for the workload. It leaves behind those
+//     that hang on a disk.
 //
 // # What it does not do
 //

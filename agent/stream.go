@@ -31,7 +31,8 @@ const (
 	outboxSize = 16
 )
 
-// stream is one stream to a replica. Only the loop calls its methods.
+// stream is one stream to a replica. Only the loop calls its methods, except serve, which runs on
+// the stream's own goroutine.
 type stream struct {
 	out    chan *protocol.AgentMessage
 	ctx    context.Context // ends with the stream
@@ -141,7 +142,8 @@ func (a *Agent) stoppedFor() int64 {
 	return 0
 }
 
-// handle takes from a replica's message what concerns the certificate and reports.
+// handle takes from a replica's message what concerns reports, the agent's certificate, files and
+// signatures.
 func (a *Agent) handle(ev session.Event) {
 	said, ok := ev.(session.Heard)
 	if !ok || a.streams[said.Stream] == nil {

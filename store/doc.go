@@ -13,7 +13,7 @@
 //   - keys.go is the only place that knows how a key is spelled.
 //   - Every value carries a schema number. A newer one is refused ([ErrSchema]), never guessed at.
 //   - A record of an instance is never on a lease: only alive/, replicas/, leader/, strays/,
-//     tokens/, extras/, gone/ and events/ are.
+//     tokens/, hosts/, extras/, gone/, events/ and loads/ are.
 //   - Everything that decides goes through [Store.Commit] with conditions on what was read.
 //
 // # What it does not do

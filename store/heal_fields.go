@@ -57,7 +57,7 @@ var healFields = []Field{
 		ok:    func(g *Group) bool { return g.BudgetGroup == "" || nameForm.MatchString(g.BudgetGroup) },
 	},
 	amountField("budget.heal.max_expansion", ofTheGroup, "REC-18",
-		"Healing makes no replacement first while more than this is in use of budget.max_expansion, whatever uses it.",
+		"Healing makes no replacement first while so much is in use of budget.max_expansion, whatever uses it.",
 		func(g *Group) *Amount { return g.Budget.Heal.MaxExpansion }),
 	amountField("budget.heal.max_unavailable", ofTheGroup, "REC-18",
 		"Healing takes no instance down while so many are down, whatever the reason.",

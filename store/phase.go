@@ -90,7 +90,7 @@ const (
 	Lost      Verdict = "lost"      // its lease ended and that was confirmed (DET-17)
 	Dead      Verdict = "dead"      // by the provider's word (DET-4)
 	Stuck     Verdict = "stuck"     // did not register, or did not get healthy, in time (DET-10, DET-11)
-	Doomed    Verdict = "doomed"    // will end: by a notice, or by an operator's order
+	Doomed    Verdict = "doomed"    // will end: by a notice, or by an evacuation
 )
 
 // Failed reports whether the verdict calls for healing.

@@ -170,7 +170,7 @@ type Status struct {
 	Health           int             `json:"health_percent"`
 	Healthy          int             `json:"healthy"` // instances that run and are healthy
 	OK               bool            `json:"ok"`
-	Since            time.Time       `json:"since"`            // of State, Health and what is blocked
+	Since            time.Time       `json:"since"`            // of State, Health and Invalid
 	Phases           map[Phase]int   `json:"phases,omitempty"` // of the managed instances
 	OnDemand         int             `json:"on_demand,omitempty"`
 	Verdicts         map[Verdict]int `json:"verdicts,omitempty"`
@@ -220,8 +220,7 @@ type Shares struct {
 	OnDemand int `json:"on_demand"`
 	Fallback int `json:"fallback,omitempty"` // of those on demand: because there was no spot capacity
 	Wanted   int `json:"wanted"`             // slots that are to be spot
-	// Failed is how often in a row there was none: on the first day, and whenever it was tried
-	// again.
+	// Failed is how many tries in a row found no spot capacity.
 	Failed int    `json:"failed,omitempty"`
 	Last   string `json:"last,omitempty"` // the instance for which there was none last
 	Why    string `json:"why,omitempty"`  // the provider's words
@@ -261,7 +260,7 @@ type Breaker struct {
 	Doubt *Timer `json:"doubt,omitempty"`
 }
 
-// Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.
+// Rollout is how far a change has come through a group: ROLL-1 to ROLL-4.
 type Rollout struct {
 	Template string    `json:"template"`
 	Relaunch int       `json:"relaunch,omitempty"`
@@ -289,8 +288,10 @@ type Rollout struct {
 	// Why it was promoted, in fields and as text; Promoted is "" if it was not.
 	PromotedCause Cause  `json:"promoted_cause,omitzero"`
 	Promoted      string `json:"promoted,omitempty"`
-	Zone          string `json:"zone,omitempty"`  // that it is in, if it goes zone by zone (ROLL-8)
-	Rests         *Timer `json:"rests,omitempty"` // after its canaries or a zone it goes on when this ends
+	Zone          string `json:"zone,omitempty"` // that it is in, if it goes zone by zone (ROLL-8)
+	// Rests is the wait after its canaries or a zone, rollout.canary_duration or rollout.bake: it
+	// goes on when this ends.
+	Rests *Timer `json:"rests,omitempty"`
 	// GraceUntil is when it goes on at the earliest, if a grace ends after Rests: no timer fires in
 	// grace (SAFE-13).
 	GraceUntil time.Time `json:"grace_until,omitzero"`

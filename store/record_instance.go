@@ -36,7 +36,7 @@ type Instance struct {
 	Converts bool `json:"converts,omitempty"`
 	// Fallback: it is on demand because there was no spot capacity (SPOT-4).
 	Fallback  bool       `json:"fallback,omitempty"`
-	Condemned *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
+	Condemned *Condemned `json:"condemned,omitempty"` // ordered to go: replacement first, unless Now
 	Protected string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
 	// Protection says more of it; nil: a release before did not.
 	Protection *Protection `json:"protection,omitempty"`

@@ -24,34 +24,40 @@ const (
 // hangs, or the file system has no locks, the agent runs all the same: its workload must not
 // suffer.
 func lockState(ctx context.Context, dir string, log *slog.Logger) (unlock func(), err error) {
+	unlock, err = inTime(lockWait+lockDisk, func() (*os.File, error) { return takeLock(ctx, dir, log) })
+	switch held := (*durable.HeldError)(nil); {
+	case errors.As(err, &held):
+		return nil, fmt.Errorf("another agent (%s) uses %s: end it, or give this one a --state-dir of its own",
+			held.Holder, dir)
+	case errors.Is(err, context.Canceled):
+		return nil, err
+	case err != nil:
+		log.Warn("nothing keeps a second agent out of the state directory: it cannot be locked", "dir", dir,
+			"error", err)
+	}
+	return unlock, nil
+}
+
+// inTime waits for take, but not for a disk that hangs. A lock that comes late is held from then on
+// until unlock, which never waits: a lock that comes after that is freed at once.
+func inTime(most time.Duration, take func() (*os.File, error)) (unlock func(), err error) {
 	type result struct {
 		file *os.File
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() { // ends when the disk answers
-		file, err := takeLock(ctx, dir, log)
+		file, err := take()
 		done <- result{file, err}
 	}()
-	late := time.NewTimer(lockWait + lockDisk)
+	late := time.NewTimer(most)
 	defer late.Stop()
-	var taken result
 	select {
-	case taken = <-done:
+	case taken := <-done:
+		return func() { _ = taken.file.Close() }, taken.err
 	case <-late.C:
-		taken.err = errors.New("the disk does not answer")
+		return func() { go func() { _ = (<-done).file.Close() }() }, errors.New("the disk does not answer")
 	}
-	switch held := (*durable.HeldError)(nil); {
-	case errors.As(taken.err, &held):
-		return nil, fmt.Errorf("another agent (%s) uses %s: end it, or give this one a --state-dir of its own",
-			held.Holder, dir)
-	case errors.Is(taken.err, context.Canceled):
-		return nil, taken.err
-	case taken.err != nil:
-		log.Warn("nothing keeps a second agent out of the state directory: it cannot be locked", "dir", dir,
-			"error", taken.err)
-	}
-	return func() { _ = taken.file.Close() }, nil
 }
 
 // takeLock waits a while for an agent that is ending.

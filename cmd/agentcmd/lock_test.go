@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/agent/upgrade"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // A second agent in one state directory waits a while for the end of the first, and then names it.
@@ -53,6 +55,47 @@ func TestOneAgentUsesAStateDirectory(t *testing.T) {
 	}
 	unlock()
 	<-warned.found
+}
+
+// A lock that a disk grants too late is held until the agent ends, and freed even if it comes only
+// after that.
+func TestALockThatComesLate(t *testing.T) {
+	for _, endsBefore := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), lockFile)
+		answers, taken := make(chan struct{}), make(chan struct{})
+		var late *os.File
+		unlock, err := inTime(0, func() (*os.File, error) {
+			defer close(taken)
+			<-answers
+			var err error
+			late, err = durable.Lock(path)
+			return late, err
+		})
+		if err == nil {
+			t.Fatal("there is no lock yet")
+		}
+		if endsBefore {
+			unlock()
+		}
+		close(answers)
+		<-taken
+		if !endsBefore {
+			if f, err := durable.Lock(path); err == nil {
+				_ = f.Close()
+				t.Error("the late lock does not hold")
+			}
+			unlock()
+		}
+		for { // until the late lock is freed
+			f, err := durable.Lock(path)
+			if err == nil {
+				_ = f.Close()
+				break
+			}
+			runtime.Gosched()
+		}
+		runtime.KeepAlive(late) // else the garbage collector might free it
+	}
 }
 
 // An agent on trial works in the directory of the one that tries it: that one keeps the lock, so

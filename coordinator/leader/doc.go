@@ -19,8 +19,8 @@
 //   - One round at a time, and within it one transaction at a time. Later events are planned in the
 //     next round.
 //   - Every transaction compares the fence (SAFE-7).
-//   - A creation or a restart is recorded before it is called. A removal is recorded as a phase;
-//     its evidence is verified before it begins (SAFE-8).
+//   - A call for an instance is recorded before it is made. The removal of its machine is recorded
+//     as a phase; its evidence is verified before it begins (SAFE-8).
 //   - One operation per instance at a time (SAFE-8).
 //
 // A Leader is not safe for concurrent use. The evidence that it works on is.

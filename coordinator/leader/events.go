@@ -15,7 +15,8 @@ import (
 type Event interface{ event() }
 
 type (
-	// Tick means that the time has come that Next named: a List, a call or a full pass may be due.
+	// Tick means that the time has come that Leader.NextStep named: a List, a call or a full pass
+	// may be due.
 	Tick struct{}
 	// Wake means that there may be something to plan: evidence changed, or a group is due.
 	Wake struct{}

@@ -34,9 +34,9 @@ func (l *Leader) beginCalls(now time.Time, v View) {
 	}
 }
 
-// beginCall checks the record once more when the call leaves the queue. A creation and a restart
-// are recorded before they begin; a removal is not, because the record already says that the
-// machine must be removed, so its evidence is compared with etcd.
+// beginCall checks the record once more when the call leaves the queue. Every call is recorded
+// before it begins, except the removal of a machine: its record already says that the machine must
+// be removed, so its evidence is compared with etcd.
 func (l *Leader) beginCall(now time.Time, v View, begun Begun) {
 	call := begun.Call
 	in, there := v.Content.Instances[call.Instance]

@@ -27,7 +27,7 @@ var Glyphs = map[string]string{
 var Meanings = map[string]string{
 	"lost": "its lease ended, and that was confirmed", "dead": "its provider says so",
 	"unhealthy": "its checks fail, or it did not get healthy in time",
-	"suspect":   "its agent is silent; nothing is proved", "doomed": "it will end, by a notice or by an order",
+	"suspect":   "its agent is silent; nothing is proved", "doomed": "it will end, by a notice or by an evacuation",
 	"starting": "requested, created, booting, checking, or being restarted",
 	"leaving":  "it drains, or is being deleted", "live": "it runs, and its checks pass",
 	"finished": "a task that is done", "vacant": "a slot without an instance",

@@ -17,7 +17,7 @@ func (e *HeldError) Error() string { return e.Holder + " holds the lock" }
 // Lock takes the lock that a file stands for, and writes our process ID into the file. It never
 // waits: a *HeldError names who has the lock. Closing the file frees it; so does the kernel, when
 // the process ends or becomes another program. The file stays, since two processes could lock two
-// files of the same name.
+// files of the same name. A full disk can leave the holder unnamed; the lock itself needs no space.
 func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -25,12 +25,11 @@ func Lock(path string) (*os.File, error) {
 	}
 	if err = tryLock(f); errors.Is(err, syscall.EWOULDBLOCK) {
 		err = &HeldError{holderOf(f)}
-	} else if err == nil {
-		err = sign(f)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	sign(f)
 	return f, nil
 }
 
@@ -43,12 +42,11 @@ func tryLock(f *os.File) error {
 	}
 }
 
-func sign(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
+// sign names us in the file, as best it can: only messages need the name.
+func sign(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return err
 }
 
 func holderOf(f *os.File) string {

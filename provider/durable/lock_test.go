@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -38,5 +39,23 @@ func TestLock(t *testing.T) {
 	}
 	if _, err := Lock(filepath.Join(path, "below")); err == nil || errors.As(err, &held) {
 		t.Errorf("below a file: %v", err)
+	}
+}
+
+// A lock whose file cannot be written, as on a full disk, is held all the same: its holder is
+// unnamed.
+func TestLockWithoutAName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := syscall.Mkfifo(path, 0o600); err != nil { // it can be locked, and holds no text
+		t.Fatal(err)
+	}
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var held *HeldError
+	if _, err := Lock(path); !errors.As(err, &held) || held.Holder != "another process" {
+		t.Errorf("a second one: %v", err)
 	}
 }
