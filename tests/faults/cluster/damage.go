@@ -218,7 +218,8 @@ func (c *Cluster) putRight(since map[string]time.Time) (left string, err error) 
 		since[id] = time.Now()
 	}
 	for id, in := range records {
-		if !in.Managed && in.Phase == store.Running {
+		// One whose workload has failed never runs: what is on demand is not healed (REC-2).
+		if !in.Managed && (in.Phase == store.Checking || in.Phase == store.Running) {
 			_ = c.Operator(ctx, "instance", "delete", id, "--confirm", id)
 		}
 		if !in.Managed {
