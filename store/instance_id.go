@@ -19,8 +19,8 @@ func PlaceOf(id string) (group string, slot int, onDemand, known bool) {
 	if place == "x" {
 		return group, -1, true, true
 	}
-	slot, err := strconv.Atoi(place)
-	return group, slot, false, err == nil && slot >= 0
+	slot, err := strconv.Atoi(place) // never negative: a minus sign would be the hyphen before it
+	return group, slot, false, err == nil
 }
 
 func cutLast(s string) (before, after string, found bool) {
