@@ -115,7 +115,7 @@ func TestTwoBackupsAtOnce(t *testing.T) {
 	})
 }
 
-// A note that cannot be written is an error. What a newer program has noted stays; what nobody can
+// A note that cannot be written is an error. What a newer program has noted stays; what no one can
 // read is replaced.
 func TestBackupsThatCannotBeNoted(t *testing.T) {
 	for name, c := range map[string]struct {

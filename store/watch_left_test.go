@@ -73,7 +73,7 @@ func TestACandidateThatWaitsReadsNothing(t *testing.T) {
 		pass(10 * time.Second)
 		waiting.waits(t)
 		if s.reads != before {
-			t.Errorf("it read %d times while nobody had left", s.reads-before)
+			t.Errorf("it read %d times while no one had left", s.reads-before)
 		}
 		if err := leader.fence.Resign(t.Context(), db.Connect()); err != nil {
 			t.Fatal(err)
