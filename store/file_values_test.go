@@ -214,14 +214,17 @@ func TestVariablesThatNeedARestart(t *testing.T) {
 		was, now map[string]string
 		want     bool
 	}{
-		"the same":                     {optional, red, red, false},
-		"another value":                {optional, red, blue, true},
-		"a new variable":               {optional, none, red, true},
-		"a new variable, empty":        {optional, none, empty, true},
-		"a variable is gone":           {optional, red, none, true},
-		"an empty variable is gone":    {optional, empty, none, true},
-		"another one":                  {"{{.Vars.a}}", red, blue, false},
-		"a template that is not known": {"{{.Vars.a", red, blue, true}, // of another release
+		"the same":                           {optional, red, red, false},
+		"another value":                      {optional, red, blue, true},
+		"a new variable":                     {optional, none, red, true},
+		"a new variable, empty":              {optional, none, empty, true},
+		"a variable is gone":                 {optional, red, none, true},
+		"an empty variable is gone":          {optional, empty, none, true},
+		"another one":                        {"{{.Vars.a}}", red, blue, false},
+		"a template that is not known":       {"{{.Vars.a", red, blue, true}, // of another release
+		"all variables, one of them another": {"{{range $n, $v := .Vars}}{{$n}}={{$v}} {{end}}", red, blue, true},
+		"all variables, a new one":           {"{{range $n, $v := .Vars}}{{$n}}={{$v}} {{end}}", none, red, true},
+		"a variable in a text":               {"color: {{.Vars.a}}", red, blue, false},
 	} {
 		was, now := spec(c.template, c.was), spec(c.template, c.now)
 		if got := store.FilesNeedRestart(&was, &now); got != c.want {
