@@ -84,6 +84,40 @@ func TestOpenForWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// Open times are in order, joined where they touch, and none of them is empty.
+//
+// proves ROLL-6
+func TestOpenTimesAreInOrder(t *testing.T) {
+	at := func(hours int) time.Time { return time.Date(2026, 3, 2, hours, 0, 0, 0, time.UTC) }
+	for name, test := range map[string]struct {
+		opens      []int    // windows of two hours each
+		from, to   int      // what is asked for
+		begin, end int      // of a freeze
+		want       [][2]int // from and to of each
+	}{
+		"out of order":               {opens: []int{18, 14}, from: 12, to: 22, want: [][2]int{{14, 16}, {18, 20}}},
+		"windows that touch":         {opens: []int{14, 16}, from: 12, to: 22, want: [][2]int{{14, 18}}},
+		"it opens at the end":        {opens: []int{14}, from: 12, to: 14},
+		"it closes at the beginning": {opens: []int{14}, from: 16, to: 20},
+		"frozen at first":            {[]int{14}, 12, 22, 14, 15, [][2]int{{15, 16}}},
+		"frozen at last":             {[]int{14}, 12, 22, 15, 16, [][2]int{{14, 15}}},
+		"frozen, and longer":         {[]int{14}, 12, 22, 13, 17, nil},
+	} {
+		var g store.Group
+		for _, hour := range test.opens {
+			g.Windows = append(g.Windows, store.Window{From: at(hour).Format("15:04"), For: store.Duration(2 * time.Hour)})
+		}
+		var want []store.Period
+		for _, p := range test.want {
+			want = append(want, store.Period{From: at(p[0]), To: at(p[1])})
+		}
+		freeze := &store.Freeze{From: at(test.begin), To: at(test.end)}
+		if got := g.OpenBetween(store.PlannedRoll, at(test.from), at(test.to), freeze); !slices.Equal(got, want) {
+			t.Errorf("%s: open %v, want %v", name, got, want)
+		}
+	}
+}
+
 // A window that another release wrote and this one cannot read never opens. It hides none of the
 // others, wherever it stands in the list.
 //
