@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Limits are read in any order and with spaces, and kept in one form: equal limits have equal texts.
+// Limits are read in any order and with spaces, and kept in one form: equal limits have equal
+// texts.
 //
 // proves CAP-1
 func TestLimitsAreRead(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What scale cannot be is refused with its value and with what is allowed. Values at the very bounds
-// are allowed.
+// What scale cannot be is refused with its value and with what is allowed. Values at the very
+// bounds are allowed.
 //
 // proves AUTO-1, AUTO-2, AUTO-4
 func TestWhatScaleMaySay(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDefaultsOfScale(t *testing.T) {
 	}
 }
 
-// The sources of numbers from outside are those of the targets and of the analyses, each once.
+// The sources of numbers from outside are what targets and analyses name, each once.
 //
 // proves SEC-7
 func TestSourcesOfAGroup(t *testing.T) {

@@ -18,8 +18,8 @@ func refusalOf(g store.Group) string {
 	return ""
 }
 
-// A change of the schedule sets bounds that go together with each other and with those of scale, or
-// a size alone. What is refused is named with its value and with what is allowed.
+// A change of the schedule sets bounds that go together with each other and with the bounds of
+// scale, or a size alone. What is refused is named with its value and with what is allowed.
 //
 // proves AUTO-3
 func TestWhatAScheduleMaySet(t *testing.T) {
@@ -177,8 +177,8 @@ func TestSchedulesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A drill on a schedule says when it comes, what fails, and where. What is refused is named with its
-// value and with what is allowed.
+// A drill on a schedule says when it comes, what fails, and where. What is refused is named with
+// its value and with what is allowed.
 //
 // proves DAY-6
 func TestWhatDrillsMaySay(t *testing.T) {
