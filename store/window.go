@@ -124,12 +124,15 @@ const maxClosings = 100
 func (g *Group) Begins(kind string, at time.Time, freezes ...*Freeze) time.Time {
 	for range maxClosings {
 		opens := g.Opens(kind, at)
+		if opens.IsZero() {
+			return time.Time{} // never, whatever a freeze without a beginning covers
+		}
 		for _, f := range freezes {
 			if f.At(opens) {
 				opens = f.To
 			}
 		}
-		if opens.Equal(at) || opens.IsZero() {
+		if opens.Equal(at) {
 			return opens
 		}
 		at = opens
