@@ -22,9 +22,6 @@ replacement-not-compared|coordinator/plan/settle.go|s/append(m.proof(d.s.Keys), 
 spec-and-hold-not-compared|coordinator/plan/view.go|s/return append(v.specUnchanged(), v.s.Shard.Unchanged())/return nil/
 slot-not-compared|coordinator/plan/failures.go|s/a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))//
 no-grace|coordinator/plan/judge.go|s/if now.Before(s.GraceEnd) {/if false {/
-one-list-proves-absence|coordinator/plan/judge.go|s/case !streamGone || see.Times < 2:/case !streamGone:/
-record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.AbsentFrom) {/if false {/
-restart-repeated-without-end|coordinator/plan/restart.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
 drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
 storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
 protection-ignored|coordinator/plan/scale.go|s/if !slices.ContainsFunc(c.members, .*Protected != "".*{/if true {/
@@ -67,8 +64,8 @@ size-summer-time-ignored|store/schedule.go|s/if at := firstAt(wall, loc); !at.Af
 LIST
 }
 
-# Numbers from outside, shared budgets and drills are in no world, and graces that outlast a storm's window in hardly
-# any: tests of their own catch these.
+# Numbers from outside, shared budgets and drills are in no world. Graces that outlast a storm's window, and lists and
+# boots that come in the one order that matters, are in hardly any. Tests of their own catch these.
 changes() {
 	cat <<'LIST'
 change-storm-forgets-the-grace|coordinator/plan/storm.go|s/return store.Later(since, d.s.GraceEnd)/return since/
@@ -79,6 +76,9 @@ change-analysis-old-number-is-good|coordinator/plan/analysis.go|s/if d.predatesL
 change-shared-budget-off-by-one|coordinator/plan/shared_budget.go|s/max(sum.Unavailable, sum.Unwell) >= b.most/max(sum.Unavailable, sum.Unwell) > b.most/
 change-shared-budget-forgets-drills|coordinator/plan/shared_budget.go|s/(m.drilled || m.Record.Drilled(v.now) \&\& v.now.Before(drillOver(m.Record.Drill, m)))/false/
 change-drill-repeated|coordinator/plan/drill_schedule.go|s/m.Record.Drill.Request == mark.Request/false/
+change-one-list-proves-absence|coordinator/plan/judge.go|s/case !streamGone || see.Times < 2:/case !streamGone:/
+change-record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.AbsentFrom) {/if false {/
+change-restart-repeated-after-another-boot|coordinator/plan/restart.go|s/case r.Boot != "" \&\& m.Alive.Present() \&\& m.Alive.Record.BootID != r.Boot:/case false:/
 change-drill-opens-the-breaker|coordinator/plan/breaker.go|s/ \&\& !m.Record.Drilled(d.now)//
 LIST
 }
@@ -114,7 +114,7 @@ while IFS='|' read -r name file change; do
 	fi
 	if [[ $name == change-* ]]; then
 		if (cd "$tmp/copy" && go test ./coordinator/plan ./coordinator/sim \
-			-run 'Analys|Judged|Share|Drill|Breaker|Grace' >"$tmp/out" 2>&1); then
+			-run 'Analys|Judge|Share|Drill|Breaker|Grace|RecordOutlives|RestartHasHappened' >"$tmp/out" 2>&1); then
 			printf '%-46s no test\n' "$name"
 			missed=1
 		else

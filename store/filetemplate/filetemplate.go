@@ -91,8 +91,8 @@ func (t *Template) UsesPeers() bool { return t.uses("Peers") }
 // instance.
 func (t *Template) UsesFacts() bool { return t.uses("Facts") }
 
-// UsesVar reports whether the result may depend on a variable. A template that uses .Vars as a whole
-// may depend on all of them.
+// UsesVar reports whether the result may depend on a variable. A template that uses .Vars as a
+// whole may depend on all of them.
 func (t *Template) UsesVar(variable string) bool {
 	return slices.ContainsFunc(t.names, func(n name) bool {
 		return n.of == "Vars" && (n.name == "" || n.name == variable)
