@@ -92,7 +92,7 @@ func TestOpenTimesAreInOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		opens      []int    // windows of two hours each
 		from, to   int      // what is asked for
-		begin, end int      // of a freeze
+		begin, end int      // of a freeze, if it ends
 		want       [][2]int // from and to of each
 	}{
 		"out of order":               {opens: []int{18, 14}, from: 12, to: 22, want: [][2]int{{14, 16}, {18, 20}}},
@@ -111,8 +111,11 @@ func TestOpenTimesAreInOrder(t *testing.T) {
 		for _, p := range test.want {
 			want = append(want, store.Period{From: at(p[0]), To: at(p[1])})
 		}
-		freeze := &store.Freeze{From: at(test.begin), To: at(test.end)}
-		if got := g.OpenBetween(store.PlannedRoll, at(test.from), at(test.to), freeze); !slices.Equal(got, want) {
+		var freezes []*store.Freeze
+		if test.end > 0 {
+			freezes = append(freezes, &store.Freeze{From: at(test.begin), To: at(test.end)})
+		}
+		if got := g.OpenBetween(store.PlannedRoll, at(test.from), at(test.to), freezes...); !slices.Equal(got, want) {
 			t.Errorf("%s: open %v, want %v", name, got, want)
 		}
 	}
