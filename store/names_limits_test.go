@@ -16,8 +16,13 @@ func TestShortNamesAndUnreadableLimitsOfAnAuthority(t *testing.T) {
 		name   string
 		want   bool
 	}{
-		{domains, "a", true}, {domains, "a1", true}, {domains, "7", false}, {domains, "192.0.2.1", true},
-		{unreadable, "192.0.2.1", false}, {unreadable, "web.internal", true}, {store.AuthorityLimits{}, "192.0.2.1", true},
+		{domains, "a", true},
+		{domains, "a1", true},
+		{domains, "7", false},
+		{domains, "192.0.2.1", true},
+		{unreadable, "192.0.2.1", false},
+		{unreadable, "web.internal", true},
+		{store.AuthorityLimits{}, "192.0.2.1", true},
 	} {
 		if got := c.limits.Forbids(c.name); got != c.want {
 			t.Errorf("%+v forbids %s: %t", c.limits, c.name, got)

@@ -60,6 +60,7 @@ func eachTimer(v reflect.Value, visit func(store.Timer)) {
 		for i := range v.Len() {
 			eachTimer(v.Index(i), visit)
 		}
+	default: // there is none in a plain value
 	}
 }
 
