@@ -165,7 +165,7 @@ func (tr *trial) missingOf(name string) string {
 			return fmt.Sprintf("it is stopped, and %d instances are left", len(members))
 		}
 		return ""
-	case f.spec.Paused:
+	case f.spec.Paused, tr.heldForGood(f.spec):
 		return ""
 	}
 	if ages(f.spec) {

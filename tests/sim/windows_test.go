@@ -160,7 +160,7 @@ func (tr *trial) healsInAFreeze() {
 		tr.w.RunUntil(tr.w.Now().Add(5 * time.Second))
 		missing = ""
 		for _, name := range frozen {
-			if f := tr.inForce(name); f.there && missing == "" && !tr.tolerant(f.spec) {
+			if f := tr.inForce(name); f.there && missing == "" && !tr.tolerant(f.spec) && !tr.heldForGood(f.spec) {
 				missing = tr.unhealed(f)
 			}
 		}
@@ -174,6 +174,12 @@ func (tr *trial) healsInAFreeze() {
 	for _, name := range frozen {
 		tr.editGroup(name, "its windows taken away", func(g *store.Group) { g.Freeze, g.Windows = store.FreezeSpec{}, nil })
 	}
+}
+
+// heldForGood reports whether a group's breaker is open and heals nothing to try: it closes only
+// when fewer fail (ROLL-7).
+func (tr *trial) heldForGood(g store.Group) bool {
+	return g.Storm.ProbeAfter == 0 && sim.Read[store.Status](tr.w, tr.w.Keys().Status(g.Name)).Record.Breaker != nil
 }
 
 // unhealed returns what is wrong with a group but that something planned is due; "" if nothing is.
