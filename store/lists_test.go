@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,12 +17,16 @@ import (
 // Lists of all values of a kind hold all that are declared: what renders them is tested on the
 // lists.
 func TestListsAreComplete(t *testing.T) {
+	all := declaredKinds(t)
 	for kind, list := range map[string][]string{
 		"BlockedKind":    texts(store.BlockedKinds),
 		"Work":           texts(store.Works),
 		"Counterfactual": texts(store.Counterfactuals),
+		"CauseKind":      texts(store.CauseKinds),
+		"FactKind":       texts(store.FactKinds),
+		"ScaleStays":     texts(store.AllScaleStays),
 	} {
-		declared := constantsOf(t, kind)
+		declared := all[kind]
 		if len(declared) < 10 {
 			t.Errorf("only %d constants of type %s were found", len(declared), kind)
 		}
@@ -40,10 +45,12 @@ func texts[T ~string](list []T) (out []string) {
 	return out
 }
 
-// constantsOf returns the values of all constants of a string type of package store.
-func constantsOf(t *testing.T, kind string) (values []string) {
+// declaredKinds returns the values of all constants of package store that have a type of the
+// package and a text, by the name of that type.
+func declaredKinds(t *testing.T) map[string][]string {
 	t.Helper()
-	for _, name := range []string{"record_blocked.go", "record_cause.go"} {
+	values := map[string][]string{}
+	for _, name := range sources(t) {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -54,24 +61,42 @@ func constantsOf(t *testing.T, kind string) (values []string) {
 				continue
 			}
 			for _, s := range decl.Specs {
-				spec, ok := s.(*ast.ValueSpec)
-				if !ok {
-					continue
-				}
-				if id, ok := spec.Type.(*ast.Ident); !ok || id.Name != kind {
-					continue
-				}
-				for _, v := range spec.Values {
-					text, err := strconv.Unquote(v.(*ast.BasicLit).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					values = append(values, text)
-				}
+				kind, found := typedTexts(t, s.(*ast.ValueSpec))
+				values[kind] = append(values[kind], found...)
 			}
 		}
 	}
 	return values
+}
+
+func sources(t *testing.T) (names []string) {
+	t.Helper()
+	all, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+}
+
+// typedTexts returns the type and the texts of constants that have both.
+func typedTexts(t *testing.T, spec *ast.ValueSpec) (kind string, texts []string) {
+	t.Helper()
+	of, ok := spec.Type.(*ast.Ident)
+	if !ok {
+		return "", nil
+	}
+	for _, v := range spec.Values {
+		lit, ok := v.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			continue
+		}
+		text, err := strconv.Unquote(lit.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	return of.Name, texts
 }
 
 // What cannot be derived from other keys is known as such, and each kind of record is read as what

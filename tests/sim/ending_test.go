@@ -165,7 +165,7 @@ func (tr *trial) missingOf(name string) string {
 			return fmt.Sprintf("it is stopped, and %d instances are left", len(members))
 		}
 		return ""
-	case f.spec.Paused, tr.heldForGood(f.spec):
+	case f.spec.Paused:
 		return ""
 	}
 	if ages(f.spec) {
@@ -230,7 +230,7 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 	}
 	proactive := f.spec.Rollout.Strategy == store.StrategyProactive
 	if (m.Template != f.hash && proactive || m.Relaunch < f.spec.Relaunch.Number) && !tr.tolerant(f.spec) &&
-		mayRoll(f.spec) && tr.w.Works(m.ID) {
+		mayRoll(f.spec) && tr.w.Works(m.ID) && !tr.heldForGood(f.spec) {
 		return outdated
 	}
 	return ""
@@ -239,7 +239,7 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 // failsForGood reports whether a member has failed and nothing may be done about it.
 func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
 	j, known := tr.w.Judgment(m.ID)
-	return known && j.Verdict.Failed() && tr.tolerant(f.spec)
+	return known && j.Verdict.Failed() && (tr.tolerant(f.spec) || tr.heldForGood(f.spec))
 }
 
 // maxAtRest is how many actions two minutes may bring in which nothing goes wrong and no instance

@@ -160,7 +160,7 @@ func (tr *trial) healsInAFreeze() {
 		tr.w.RunUntil(tr.w.Now().Add(5 * time.Second))
 		missing = ""
 		for _, name := range frozen {
-			if f := tr.inForce(name); f.there && missing == "" && !tr.tolerant(f.spec) && !tr.heldForGood(f.spec) {
+			if f := tr.inForce(name); f.there && missing == "" && !tr.tolerant(f.spec) {
 				missing = tr.unhealed(f)
 			}
 		}
@@ -177,7 +177,7 @@ func (tr *trial) healsInAFreeze() {
 }
 
 // heldForGood reports whether a group's breaker is open and heals nothing to try: it closes only
-// when fewer fail (ROLL-7).
+// when fewer fail, and stops a roll meanwhile (ROLL-7).
 func (tr *trial) heldForGood(g store.Group) bool {
 	return g.Storm.ProbeAfter == 0 && sim.Read[store.Status](tr.w, tr.w.Keys().Status(g.Name)).Record.Breaker != nil
 }
@@ -186,7 +186,7 @@ func (tr *trial) heldForGood(g store.Group) bool {
 func (tr *trial) unhealed(f inForce) string {
 	slots := map[int]bool{}
 	for _, m := range tr.members(f.spec.Name) {
-		if m.Managed && (m.Phase == store.Finished || m.Phase == store.Running && tr.w.Works(m.ID)) {
+		if m.Managed && (m.Phase == store.Finished || m.Phase == store.Running && tr.w.Works(m.ID) || tr.failsForGood(f, m)) {
 			slots[m.Slot] = true
 		}
 	}
